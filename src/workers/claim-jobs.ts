@@ -12,7 +12,7 @@ import type { LeasedSystemDeps } from './system-deps.ts';
 /** How long a user waits whose jobs the engine does not take because too many are in its queue. */
 export const fullQueueRetryMs = 5000;
 /** Fewer than are dispatched at the same time: a job of another user need not wait for the slow uploads of one. */
-const maxDispatchedPerUser = 6;
+const maxDispatchedPerUser = 12;
 /** How often a user's jobs are counted who has as many in the engine as allowed. */
 const countIntervalMs = 1000;
 

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { Outcome } from '../domain/jobs/job.ts';
@@ -13,7 +14,10 @@ import { createDispatchFailures } from './dispatch-failures.ts';
 import { idleIntervalMs, type Loop, startLoop } from './loop.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
-const concurrency = 8;
+/** Jobs in progress. More than are submitted: the files of the next ones are unpacked meanwhile, and commits are shared. */
+const concurrency = 16;
+/** The load on a scheduler: each submission to Slurm is one sbatch. */
+const maxConcurrentSubmissions = 8;
 const delayAfterErrorMs = 1000;
 
 /** One try to submit a job. */
@@ -24,6 +28,8 @@ interface Attempt {
   cancelling: AbortController;
   /** Whether this try may have submitted the job. */
   hasReachedEngine: boolean;
+  /** Limits the submissions at the same time. */
+  submissionLimit: LimitFunction;
   /** Starts the release of the job, after its submission has been stored. */
   release(engineRef: string): void;
 }
@@ -39,6 +45,7 @@ export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void
   const failures = createDispatchFailures(deps, claims);
   const inProgress = new Map<number, { job: JobRecord; attempt: Attempt; dispatched: Promise<void> }>();
   const releases = new Set<Promise<void>>();
+  const submissionLimit = pLimit(maxConcurrentSubmissions);
 
   /** Interrupts the upload of jobs that were cancelled meanwhile: it may take long, or hang. */
   async function interruptCancelled(): Promise<void> {
@@ -65,6 +72,7 @@ export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void
           stopping,
           cancelling: new AbortController(),
           hasReachedEngine: false,
+          submissionLimit,
           release: (engineRef) => startRelease(job, engineRef, stopping),
         };
         const dispatched = dispatch(deps, job, attempt, failures).finally(() => {
@@ -149,8 +157,8 @@ async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, attempt: Attem
  * the job was cancelled and the engine does not have it.
  */
 async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, attempt: Attempt): Promise<string | null> {
-  const { engine, workspaces, siteOptions } = deps;
-  const { jobId, request } = job;
+  const { engine, workspaces } = deps;
+  const { jobId } = job;
   const { stopping, cancelling } = attempt;
   const workspace = workspaces.pathsOf(jobId);
   // After an earlier try the job may already be running in its workspace. It must not be staged again then.
@@ -167,7 +175,19 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, attempt: Att
   } catch (error) {
     if (!cancelling.signal.aborted || stopping.aborted) throw error;
   }
+  return await attempt.submissionLimit(() => submitStaged(deps, job, attempt));
+}
+
+/** Submits a job whose files are in its workspace. Returns null if the job was cancelled meanwhile. */
+async function submitStaged(
+  { engine, workspaces, siteOptions }: LeasedSystemDeps,
+  job: JobRecord,
+  attempt: Attempt,
+): Promise<string | null> {
+  const { jobId, request } = job;
+  const { stopping, cancelling } = attempt;
   if (cancelling.signal.aborted) return null;
+  stopping.throwIfAborted();
   // A cancellation waits for this: an interrupted submission could leave a job in the engine.
   const setReached = () => {
     attempt.hasReachedEngine = true;
@@ -180,7 +200,7 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, attempt: Att
       runtimeSeconds: toTimeLimitSeconds(request.runtimeHours),
       owner: job.owner,
       command: request.command,
-      workspace,
+      workspace: workspaces.pathsOf(jobId),
       ...(request.startFolder === undefined ? {} : { startFolder: request.startFolder }),
       site: siteOptions(job.project.name),
     },

@@ -85,7 +85,8 @@ describe('the dispatcher claims jobs', () => {
   });
 
   test('of one user only so many at the same time that another user can have a turn at once', async () => {
-    const ids = await insertJobs('1a', '1b', '1c', '1d', '1e', '1f', '1g', '1h', '1i');
+    const jobNames = [...'abcdefghijklmno'].map((letter) => `1${letter}`);
+    const ids = await insertJobs(...jobNames);
     let transactions = 0;
     const lease: Pick<LeasedSystemDeps['lease'], 'transaction'> = {
       transaction(work) {
@@ -94,13 +95,13 @@ describe('the dispatcher claims jobs', () => {
       },
     };
     const claims = createClaims(100, { lease } as LeasedSystemDeps);
-    const { jobs } = await claims.claim(8, []);
-    assert.equal(names(jobs), '1a 1b 1c 1d 1e 1f');
+    const { jobs } = await claims.claim(16, []);
+    assert.equal(names(jobs), jobNames.slice(0, 12).join(' '));
     assert.equal(names((await claims.claim(2, jobs)).jobs), '');
     assert.equal(transactions, 1, 'a user who must wait costs no transaction');
     await insertJobs('2a');
-    await inTransaction(database.db, (tx) => requestCancellation(tx, ids.get('1i') ?? 0, { by: '1', at: now }));
-    assert.equal(names((await claims.claim(2, jobs)).jobs), '2a 1i');
+    await inTransaction(database.db, (tx) => requestCancellation(tx, ids.get('1o') ?? 0, { by: '1', at: now }));
+    assert.equal(names((await claims.claim(2, jobs)).jobs), '2a 1o');
   });
 
   test('that wait for their next try when they are due, without delaying others', async () => {

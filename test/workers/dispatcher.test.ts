@@ -81,6 +81,32 @@ describe('dispatcher', () => {
     assert.equal(aborted, jobIds.length);
   });
 
+  test('submits eight jobs at the same time, and prepares others meanwhile, which have not been tried if it stops', async () => {
+    const jobIds = Array.from({ length: 20 }, (_, index) => `job-${index}`);
+    await insertJobs(...jobIds);
+    const submitting: string[] = [];
+    let staged = 0;
+    const dispatcher = start(
+      {
+        async submit({ jobId }, signal, options) {
+          options?.beforeSubmission?.();
+          submitting.push(jobId);
+          await once(signal, 'abort');
+          throw signal.reason;
+        },
+      },
+      async () => {
+        staged++;
+      },
+    );
+    await until('the jobs of one user are prepared', () => (staged === 12 && submitting.length === 8) || undefined);
+    await dispatcher.stop();
+    assert.equal(submitting.length, 8);
+    for (const jobId of jobIds) {
+      assert.equal((await findJob(database.db, jobId))?.tries, submitting.includes(jobId) ? 1 : 0, jobId);
+    }
+  });
+
   test('calls a submission the first try only if no earlier one can have reached the engine', async () => {
     await insertJobs('job');
     const tries: boolean[] = [];
