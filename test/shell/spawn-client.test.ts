@@ -168,7 +168,7 @@ time.sleep(60)`;
     const controller = new AbortController();
     const ended = sh(`exec python3 -c "${script}"`, { signal: controller.signal, timeoutMs: 60_000 });
     const [tracer, error] = await until('the command is traced', async () => {
-      const { stdout } = await sh(`cat ${file}; rm -f ${file}`);
+      const { stdout } = await sh(`cat ${file} && rm ${file}`);
       return stdout === '' ? undefined : stdout.split(' ').map(Number);
     });
     assert.equal(error, 0);
