@@ -22,6 +22,7 @@ import { soak } from './benchmarks/soak.ts';
 import { storedLedger } from './benchmarks/stored-ledger.ts';
 import { submit } from './benchmarks/submit.ts';
 import { submitPostgres } from './benchmarks/submit-postgres.ts';
+import { uploads } from './benchmarks/uploads.ts';
 import { watcherTick } from './benchmarks/watcher-tick.ts';
 
 /** All benchmarks, in the order of the result table: first the load that many users make. In
@@ -33,6 +34,7 @@ export const benchmarks: readonly Benchmark[] = [
   longList,
   soak,
   listeners,
+  uploads,
   oneJob,
   listUnchanged,
   listChanged,

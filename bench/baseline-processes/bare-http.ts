@@ -1,7 +1,12 @@
-// A bare node:http server that sends fixed responses.
+// A bare node:http server that sends fixed responses, or stores bodies.
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 
 /** A response with its body in base64. */
 export interface FixedResponse {
@@ -14,7 +19,9 @@ export interface FixedResponse {
 export type CannedResponse =
   | FixedResponse
   | { paths: Record<string, FixedResponse>; other: FixedResponse }
-  | { cat: string };
+  | { cat: string }
+  /** Stores each request body in a file of this folder, synced, and removes it. */
+  | { store: string };
 
 process.once('message', (canned: CannedResponse) => {
   const server = createServer(createListener(canned));
@@ -24,6 +31,7 @@ process.once('message', (canned: CannedResponse) => {
 
 function createListener(canned: CannedResponse): RequestListener {
   if ('cat' in canned) return sendFile(canned.cat);
+  if ('store' in canned) return storeBody(canned.store);
   if ('other' in canned) return sendByPath(canned.paths, canned.other);
   return sendFixed(canned);
 }
@@ -39,6 +47,16 @@ function sendFixed({ status, headers, body }: FixedResponse): RequestListener {
   return (_request, response) => {
     response.writeHead(status, headers);
     response.end(bytes);
+  };
+}
+
+function storeBody(folder: string): RequestListener {
+  return async (request, response) => {
+    const path = join(folder, randomUUID());
+    // `flush` syncs the file before it is closed.
+    await pipeline(request, createWriteStream(path, { flush: true }));
+    response.writeHead(201).end();
+    await rm(path);
   };
 }
 

@@ -22,7 +22,7 @@ import { sendJson, webhookConfig } from '../support/webhooks.ts';
 
 // The statements that a server really runs, for requests and in its workers, on a database with many ended jobs.
 
-const filled = { jobs: 20_000, users: 1000 };
+const filled = { jobs: 10_000, users: 500 };
 /** The rows of a table (SQLite) or pages (PostgreSQL) that a statement may read. A user has 20 jobs and 80 events. */
 const maxRead = { sqlite: 200, postgres: 250 };
 

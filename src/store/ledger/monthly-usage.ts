@@ -88,18 +88,32 @@ export async function listUsageOfAllUsers(db: Db): Promise<UsageRecord[][]> {
 type UsageRow = Awaited<ReturnType<ReturnType<typeof selectUsage>['execute']>>[number];
 
 /** Reads all rows in the order of the primary key. User ids are digits, which all collations order alike. */
-async function* readUsage(db: Db): AsyncGenerator<UsageRow[]> {
-  const key = ['month', 'project_id', 'user_id'] as const;
-  const query = key.reduce((ordered, column) => ordered.orderBy(column), selectUsage(db)).limit(rowsPerRead);
-  for (let rows = await query.execute(); rows.length > 0; ) {
+async function* readUsage(db: Db): AsyncGenerator<readonly UsageRow[]> {
+  for (let after: UsageKey | undefined = { month: '', projectId: 0, userId: '' }; after !== undefined; ) {
+    const rows: readonly UsageRow[] = await selectUsageAfter(db, after);
     yield rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < rowsPerRead) return;
+    const last = rows.length < rowsPerRead ? undefined : rows.at(-1);
+    after = last && { month: last.month, projectId: last.project_id, userId: last.user_id };
     await setImmediate();
-    const { month, project_id, user_id } = last;
-    rows = await query.where((eb) => eb(eb.refTuple(...key), '>', eb.tuple(month, project_id, user_id))).execute();
   }
 }
+
+type UsageKey = { month: string; projectId: number; userId: string };
+
+const selectUsageAfter = prepareQuery((db, param: Param<UsageKey>) =>
+  selectUsage(db)
+    .where((eb) =>
+      eb(
+        eb.refTuple('month', 'project_id', 'user_id'),
+        '>',
+        eb.tuple(param('month'), param('projectId'), param('userId')),
+      ),
+    )
+    .orderBy('month')
+    .orderBy('project_id')
+    .orderBy('user_id')
+    .limit(rowsPerRead),
+);
 
 function selectUsage(db: Db) {
   return db
