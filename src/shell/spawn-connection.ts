@@ -43,7 +43,7 @@ export interface SpawnObserver {
   handleLoss(cause: Error | undefined): void;
 }
 
-/** What the server is asked to do with one process, and what it reports about it. */
+/** Sends requests about one process to the server. Its reports go to the observer. */
 export interface SpawnedEntry {
   send(request: WithoutId<SpawnRequest>): void;
   isOpen(): boolean;

@@ -52,7 +52,7 @@ function recordPostgres(record: Record): () => void {
   };
 }
 
-/** What a statement reads at most of one table: rows on SQLite, pages on PostgreSQL. */
+/** The most that a statement reads of one table: rows on SQLite, pages on PostgreSQL. */
 export interface TableRead {
   /** The line of the plan. */
   plan: string;
