@@ -197,13 +197,13 @@ describe('the ledger under random load', () => {
     const sequence = fc.array(act, { minLength: 5, maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(sequence, async (acts) => runRounds(acts.map((step) => [step]))),
-      { numRuns: 30 },
+      { numRuns: 40 },
     );
   });
 
   test('balances after concurrent submissions, ends, crashes, deletions and grants', async () => {
     const rounds = fc.array(fc.array(act, { minLength: 5, maxLength: 25 }), { minLength: 1, maxLength: 4 });
     // Concurrent acts seldom fail twice in the same way, so a failure is not reduced to a smaller one.
-    await fc.assert(fc.asyncProperty(rounds, runRounds), { numRuns: 15, endOnFailure: true });
+    await fc.assert(fc.asyncProperty(rounds, runRounds), { numRuns: 20, endOnFailure: true });
   });
 });
