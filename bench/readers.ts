@@ -1,4 +1,5 @@
 import pLimit from 'p-limit';
+import { userScopes } from '../src/domain/identity/policy.ts';
 import { enrolUser } from '../src/services/identity/enrolment.ts';
 import { issueToken } from '../src/services/identity/tokens.ts';
 import { withDatabase } from '../test/support/database.ts';
@@ -14,7 +15,11 @@ export async function createReaders({ data }: BenchServer, count: number): Promi
   return await withDatabase(data, async (db) => {
     const create = async (userId: string): Promise<Reader> => {
       await enrolUser(db, userId, 'user', Date.now());
-      const token = await issueToken(db, { userId, name: 'bench', admin: false, expiresAt: null }, Date.now());
+      const { token } = await issueToken(
+        db,
+        { userId, name: 'bench', scopes: userScopes, expiresAt: null },
+        Date.now(),
+      );
       return { userId, token };
     };
     // Transactions that run at the same time share a commit.

@@ -36,7 +36,7 @@ interface Result extends Task {
 }
 
 const usesDatabase =
-  /^test\/(store\/|workers\/|http\/contract\/|services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|jobs\/job-list-cache)|webhooks\/delivery|composition\/query-plans)/;
+  /^test\/(store\/|workers\/|http\/contract\/|services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|identity\/identity-user|jobs\/job-list-cache)|webhooks\/delivery|composition\/query-plans)/;
 /** Of those, files about requests, documents, file modes and timers: no statement runs only in them. */
 const isSameOnBothDatabases =
   /^test\/(http\/contract\/(access|bodies|openapi|start-file)|store\/maintenance\/file-modes|workers\/(loop|poll-interval|retention-ssh))\./;

@@ -9,6 +9,7 @@ import { errorReference } from '../src/http/openapi/error-reference.ts';
 import { applyMigrations } from '../src/store/database/migrations.ts';
 import { describeSchema } from '../src/store/database/schema-check.ts';
 import { openSqlite } from '../src/store/database/sqlite.ts';
+import { rolesReference } from './roles-reference.ts';
 
 interface SchemaNode {
   type?: string;
@@ -27,6 +28,7 @@ interface SchemaNode {
 const pages = {
   'docs/configuration.md': configurationReference(),
   'docs/errors.md': errorReference(),
+  'docs/roles.md': rolesReference(),
   'src/store/database/expected-schema.json': await expectedSchema(),
 };
 const stale = Object.entries(pages).filter(([page, text]) => {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { zeroMovement } from '../../src/domain/accounting/settlement.ts';
+import { userScopes } from '../../src/domain/identity/policy.ts';
 import { hashToken } from '../../src/services/identity/tokens.ts';
 import { chunks } from '../../src/store/database/chunks.ts';
 import type { Db, Tx } from '../../src/store/database/handle.ts';
@@ -48,7 +49,13 @@ export async function insertEnrolments(
       .values(userRows)
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    const token = { name: 'filled', admin: 0, created_at: now, expires_at: null, revoked_at: null };
+    const token = {
+      name: 'filled',
+      scopes: [...userScopes].join(' '),
+      created_at: now,
+      expires_at: null,
+      revoked_at: null,
+    };
     const tokenRows = chunk.map((user) => ({ user_id: user.id, hash: hashToken(user.token), ...token }));
     await tx
       .insertInto('tokens')

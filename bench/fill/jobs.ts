@@ -52,7 +52,7 @@ export async function insertEndedJobs(tx: Tx, options: EndedJobs): Promise<JobRa
       from drawn),
     templates (project_index, failed, project_id, hpc, name, outcome, reason, exit_code, stage, json) as (
       values ${sql.join(toTemplates(options))})
-    select named.id, job_id, owner, project_id, hpc, name, replace(${sql.lit(requestJson)}, '{title}', title),
+    select named.id, job_id, owner, project_id, hpc, templates.name, replace(${sql.lit(requestJson)}, '{title}', title),
       ${number(usage.units)}, 10000, 30000, 'ended', outcome, reason, exit_code, accepted_at, ended_at,
       ${number(usage.elapsedSeconds)}, cast(named.id as text), 1, accepted_at, accepted_at, 1,
       replace(replace(replace(replace(replace(replace(json, '"id":0,', '"id":' || named.id || ','), '{job_id}', job_id),

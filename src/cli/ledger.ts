@@ -3,8 +3,10 @@ import { toHpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { type AdminCommand, type AdminService, createAdminService } from '../services/accounting/admin-service.ts';
+import { commandLineActor } from '../services/identity/actor.ts';
 import { type LedgerVerification, verifyLedger } from '../store/ledger/verify-ledger.ts';
 import { exitCodes } from './exit-codes.ts';
+import { parseReason } from './reason.ts';
 import { withDatabase } from './with-database.ts';
 
 interface AdminActionOptions {
@@ -30,14 +32,11 @@ async function runAdminAction<Body extends object>(
     const hint = 'Write it as hpc_one/proj_hpc_one_01.';
     throw new BursarError('invalid_argument', `"${projectPath}" is not a project. ${hint}`);
   }
-  if (!/\S\s*\S\s*\S/.test(reason) || reason.length > 500) {
-    throw new BursarError('invalid_argument', 'Give a reason of 3 to 500 characters with --reason.');
-  }
   const command = {
-    actor: { userId: actor, admin: true as const },
+    actor: commandLineActor(actor),
     key: key ?? randomUUID(),
     target: `${action} ${projectPath}`,
-    body: { ...body, reason },
+    body: { ...body, reason: parseReason(reason) },
   };
   const result = await withDatabase(config, (db) =>
     run(

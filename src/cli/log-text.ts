@@ -30,6 +30,6 @@ function formatValue(value: unknown): string {
 }
 
 /** Callers choose some of the text, and a terminal would run the escape sequences in it. */
-function escapeControls(text: string): string {
+export function escapeControls(text: string): string {
   return text.replace(/(?!\n)\p{Cc}/gu, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

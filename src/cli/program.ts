@@ -4,12 +4,15 @@ import { formatConfig } from '../config/format.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
+import { siteRoles } from '../domain/identity/policy.ts';
 import { fileSystemErrorCode } from '../files/file-system-errors.ts';
 import { exitCodeFor } from './exit-codes.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string;
 };
+
+const actorOption = ['--actor <name>', 'name to record in the audit trail', process.env.USER ?? 'operator'] as const;
 
 /** Runs one command. Results go to standard output, everything else to standard error. */
 export async function runCommandLine(argv: string[]): Promise<void> {
@@ -80,9 +83,21 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
     .command('create')
     .description('create a token, and its user if new; prints only the token')
     .requiredOption('--user <number>', 'user identifier, such as 301330')
-    .option('--admin', 'make the user an administrator and give the token administrator rights', false)
+    .addOption(
+      new Option('--admin', 'make the user an administrator and give the token administrator rights')
+        .default(false)
+        .conflicts('role'),
+    )
+    .addOption(
+      new Option('--role <role>', 'give the user this role, and by default the token all scopes').choices(siteRoles),
+    )
+    .option('--scopes <list>', 'what the token can be used for, such as "jobs:read quotas:read"')
+    .option('--hpc <name>', 'the only system that the token can be used for')
+    .option('--project <name>', 'the only project of that system')
     .option('--name <name>', 'a name to recognise the token by', '')
     .option('--expires <duration>', 'lifetime, such as 12h, 30d or 52w (default: unlimited)')
+    .option('--reason <text>', 'why; recorded permanently in the audit trail')
+    .option(...actorOption)
     .action(async (options) => (await import('./token.ts')).createToken(readConfig(), options));
   token
     .command('list')
@@ -94,8 +109,12 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
     .command('revoke')
     .description('revoke a token at once')
     .argument('<id>', 'number of the token, as shown by "token list"')
-    .action(async (id: string) => (await import('./token.ts')).revoke(readConfig(), id));
+    .requiredOption('--reason <text>', 'why; recorded permanently in the audit trail')
+    .option(...actorOption)
+    .action(async (id: string, options) => (await import('./token.ts')).revoke(readConfig(), id, options));
 
+  userCommands(program, readConfig);
+  auditCommands(program, readConfig);
   ledgerCommands(program, readConfig);
   databaseCommands(program, readConfig);
 
@@ -122,6 +141,79 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
     .option('--json', 'print JSON', false)
     .action(({ json }) => void process.stdout.write(formatConfig(readConfig(), json ? 'json' : 'yaml')));
   return program;
+}
+
+function userCommands(program: Command, readConfig: () => Config): void {
+  const user = program
+    .command('user')
+    .description('list users, change their roles, disable and enable them, sign them in');
+  user
+    .command('list')
+    .description('list all users with their roles')
+    .option('--json', 'print JSON', false)
+    .action(async (options) => (await import('./user.ts')).listUsers(readConfig(), options));
+  user
+    .command('show')
+    .description('print one user as JSON')
+    .argument('<number>', 'user identifier, such as 301330')
+    .action(async (id: string) => (await import('./user.ts')).showUser(readConfig(), id));
+  const change = (name: string, description: string) =>
+    user
+      .command(name)
+      .description(description)
+      .argument('<number>', 'user identifier, such as 301330')
+      .requiredOption('--reason <text>', 'why; recorded permanently in the audit trail')
+      .option(...actorOption);
+  for (const action of ['disable', 'enable'] as const) {
+    const description = action === 'disable' ? 'refuse all requests of a user at once' : 'enable a user again';
+    change(action, description).action(async (id: string, options) =>
+      (await import('./user.ts')).setEnabled(readConfig(), action, id, options),
+    );
+  }
+  change('role', 'change the role of a user')
+    .argument('<role>', 'user, auditor, operator or administrator')
+    .action(async (id: string, role: string, options) =>
+      (await import('./user.ts')).setRole(readConfig(), id, role, options),
+    );
+  for (const action of ['link', 'unlink'] as const) {
+    const description =
+      action === 'link'
+        ? 'make an identity at an OpenID provider one of a user'
+        : 'separate an identity at an OpenID provider from its user';
+    user
+      .command(action)
+      .description(description)
+      .requiredOption('--user <number>', 'user identifier, such as 301330')
+      .requiredOption('--issuer <url>', 'issuer, as in auth.oidc')
+      .requiredOption('--subject <text>', 'subject at the issuer: the claim "sub"')
+      .requiredOption('--reason <text>', 'why; recorded permanently in the audit trail')
+      .option('--actor <name>', 'name to record in the audit trail', process.env.USER ?? 'operator')
+      .action(async (options) => (await import('./user.ts')).link(readConfig(), action, options));
+  }
+  const signIn = (name: string, description: string) =>
+    user
+      .command(name)
+      .description(description)
+      .requiredOption('--user <number>', 'user identifier, such as 301330')
+      .option('--actor <name>', 'name to record in the audit trail', process.env.USER ?? 'operator');
+  signIn('sign-in-link', 'print a link with which a user can sign in once, within 10 minutes').action(async (options) =>
+    (await import('./sign-in.ts')).printSignInLink(readConfig(), options),
+  );
+  signIn('confirm', 'confirm the code that a program shows, so that it gets a token of the user')
+    .argument('<code>', 'the code, such as WDJB-MJHT')
+    .option('--deny', 'refuse the program instead', false)
+    .action(async (code: string, options) => (await import('./sign-in.ts')).confirmDevice(readConfig(), code, options));
+}
+
+function auditCommands(program: Command, readConfig: () => Config): void {
+  program
+    .command('audit')
+    .description('check the audit trail')
+    .command('verify')
+    .description('compute the hashes of all records again; fails if a record was changed, inserted or removed')
+    .option('--contains <hash>', 'a hash that was printed earlier; fails if the audit trail no longer contains it')
+    .option('--json', 'print JSON', false)
+    .action(async (options) => (await import('./audit.ts')).verify(readConfig(), options));
 }
 
 function ledgerCommands(program: Command, readConfig: () => Config): void {

@@ -1,9 +1,5 @@
 import type { Config } from '../config/schema.ts';
-
-interface FirstUsers {
-  admin: { userId: string; token: string };
-  user: { userId: string; token: string };
-}
+import type { createFirstUsers } from '../services/identity/first-users.ts';
 
 /** The message that `serve` prints when it is ready. A first start adds tokens and example commands. */
 export function readyMessage(
@@ -11,19 +7,25 @@ export function readyMessage(
   { api: url, metrics }: { api: string; metrics: string | undefined },
   config: Config,
   notIsolated: ReadonlyMap<string, string>,
-  firstUsers: FirstUsers | null,
+  firstUsers: Awaited<ReturnType<typeof createFirstUsers>>,
 ): string {
   const metricsLine = metrics === undefined ? '' : `Metrics at ${metrics}/metrics\n`;
   const serves = `Bursar ${version} serves ${url} (documentation at ${url}/docs/)\n`;
   const ready = `${serves}${metricsLine}${isolationWarning(notIsolated)}`;
   if (firstUsers === null) return ready;
   const { admin, user } = firstUsers;
+  const signInUrl = (path: string) => new URL(path, config.server.publicUrl ?? url).href;
   const auth = `-H 'Authorization: Bearer ${user.token}'`;
   return `${ready}
 First start: two users were created. Save their tokens now, they are not shown again.
 
   administrator ${admin.userId}: ${admin.token}
   user          ${user.userId}: ${user.token}
+
+Sign in with a browser. Each link works once, for 10 minutes; "bursar user sign-in-link" prints another.
+
+  administrator ${admin.userId}  ${signInUrl(admin.signInPath)}
+  user          ${user.userId}  ${signInUrl(user.signInPath)}
 
 Submit a job, list your jobs, read your quotas:
 

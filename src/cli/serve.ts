@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Role } from '../composition/database.ts';
+import { toHpcSystems } from '../config/hpc-systems.ts';
 import { isLoopback } from '../config/loopback.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
-import { type Bursar, startBursar } from '../main.ts';
-import { enrolUser } from '../services/identity/enrolment.ts';
-import { issueToken } from '../services/identity/tokens.ts';
-import { listUserIds } from '../store/identity/users.ts';
+import { startBursar } from '../main.ts';
+import { createFirstUsers } from '../services/identity/first-users.ts';
+import { localUrl } from './local-url.ts';
 import { openLog } from './log.ts';
 import { readyMessage } from './ready-message.ts';
 import { waitForStopReason } from './stop-reason.ts';
@@ -29,7 +29,10 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
     if (bursar.metricsApp !== undefined) await listen(bursar.metricsApp, { host, port: port ?? 0 }, 'metrics.port');
     warnWithoutTls(config, log);
     const urls = { api: baseUrl(bursar.app), metrics: bursar.metricsApp && baseUrl(bursar.metricsApp) };
-    const message = readyMessage(version, urls, config, bursar.notIsolated, await createFirstUsers(bursar));
+    const { db, notIsolated } = bursar;
+    const provision = { db, systems: toHpcSystems(config), providers: config.auth.oidc };
+    const firstUsers = await createFirstUsers(provision, Date.now());
+    const message = readyMessage(version, urls, config, notIsolated, firstUsers);
     // Before the message, which may be answered by a signal at once.
     stopReason = waitForStopReason(parent);
     process.stdout.write(message);
@@ -78,18 +81,5 @@ async function listen(
 function baseUrl(app: FastifyInstance): string {
   const address = app.server.address();
   if (address === null || typeof address === 'string') throw new Error('the server has no address');
-  const host = ['0.0.0.0', '::'].includes(address.address) ? '127.0.0.1' : address.address;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
-}
-
-/** Creates an administrator and an ordinary user if the database has no users; returns null otherwise. */
-async function createFirstUsers({ db }: Bursar) {
-  if ((await listUserIds(db)).length > 0) return null;
-  const now = Date.now();
-  const create = async (userId: string, admin: boolean) => {
-    await enrolUser(db, userId, admin ? 'admin' : 'user', now);
-    const token = await issueToken(db, { userId, name: 'first start', admin, expiresAt: null }, now);
-    return { userId, token };
-  };
-  return { admin: await create('300001', true), user: await create('301330', false) };
+  return localUrl(address.address, address.port);
 }

@@ -1,28 +1,58 @@
+import { toHpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
-import { enrolUser } from '../services/identity/enrolment.ts';
-import { issueToken } from '../services/identity/tokens.ts';
-import { listTokens, revokeToken, type TokenRecord } from '../store/identity/tokens.ts';
+import { parseScopeList, type SiteRole, type TokenScope, tokenScopes } from '../domain/identity/policy.ts';
+import { createAccountService } from '../services/identity/account.ts';
+import { commandLineActor } from '../services/identity/actor.ts';
+import { provisionToken } from '../services/identity/provision-token.ts';
+import { findToken, listTokens, type TokenRecord } from '../store/identity/tokens.ts';
 import { parseDurationMs } from './duration.ts';
+import { formatTable } from './format-table.ts';
+import { parseReason } from './reason.ts';
 import { withDatabase } from './with-database.ts';
 
 interface CreateOptions {
   user: string;
   admin: boolean;
+  role?: SiteRole;
+  scopes?: string;
+  hpc?: string;
+  project?: string;
   name: string;
   expires?: string;
+  reason?: string;
+  /** The name in the audit trail. */
+  actor: string;
 }
 
 export async function createToken(config: Config, options: CreateOptions): Promise<void> {
-  const { user: userId, admin, name, expires } = options;
+  const { user: userId, admin, hpc = null, project = null, name, expires, reason, actor } = options;
   const lifetimeMs = expires === undefined ? null : parseDurationMs(expires);
+  const request = {
+    actor: commandLineActor(actor),
+    reason: reason === undefined ? undefined : parseReason(reason),
+    userId,
+    role: admin ? 'administrator' : options.role,
+    scopes: options.scopes === undefined ? undefined : requireScopes(options.scopes),
+    limit: { hpc, project },
+    name,
+  } as const;
   const token = await withDatabase(config, async (db) => {
     const now = Date.now();
     const expiresAt = lifetimeMs === null ? null : now + lifetimeMs;
-    await enrolUser(db, userId, admin ? 'admin' : 'user', now);
-    return await issueToken(db, { userId, name, admin, expiresAt }, now);
+    return await provisionToken(
+      { db, systems: toHpcSystems(config), providers: config.auth.oidc },
+      { ...request, expiresAt },
+      now,
+    );
   });
   process.stdout.write(`${token}\n`);
+}
+
+function requireScopes(text: string): ReadonlySet<TokenScope> {
+  const { scopes, unknown } = parseScopeList(text);
+  if (scopes.size > 0 && unknown.length === 0) return scopes;
+  throw new BursarError('invalid_argument', `Scopes are some of ${tokenScopes.join(', ')}, separated by spaces.`);
 }
 
 export async function printTokens(config: Config, options: { user?: string; json: boolean }): Promise<void> {
@@ -31,33 +61,47 @@ export async function printTokens(config: Config, options: { user?: string; json
     id: token.id,
     user: token.userId,
     name: token.name,
-    admin: token.admin,
+    role: token.role,
+    scopes: [...token.scopes],
+    limit: token.limit.project === null ? token.limit.hpc : `${token.limit.hpc}/${token.limit.project}`,
     created: toIsoOrNull(token.createdAt),
     expires: toIsoOrNull(token.expiresAt),
+    last_used: token.lastUsedOn,
     state: tokenState(token, Date.now()),
   }));
   if (options.json) {
     process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
     return;
   }
-  const header = ['ID', 'USER', 'NAME', 'ROLE', 'CREATED', 'EXPIRES', 'STATE'];
+  const header = ['ID', 'USER', 'NAME', 'ROLE', 'SCOPES', 'LIMIT', 'CREATED', 'EXPIRES', 'USED', 'STATE'];
   const lines = rows.map((row) => [
     String(row.id),
     row.user,
     row.name || '-',
-    row.admin ? 'admin' : 'user',
+    row.role,
+    row.scopes.join(' '),
+    row.limit ?? '-',
     row.created ?? '-',
     row.expires ?? 'never',
+    row.last_used ?? 'never',
     row.state,
   ]);
   process.stdout.write(formatTable([header, ...lines]));
 }
 
-export async function revoke(config: Config, id: string): Promise<void> {
+export async function revoke(config: Config, id: string, options: { reason: string; actor: string }): Promise<void> {
   if (!/^\d{1,15}$/.test(id))
     throw new BursarError('invalid_argument', 'Give the number of the token, as shown by "token list".');
-  const exists = await withDatabase(config, (db) => revokeToken(db, Number(id), Date.now()));
-  if (!exists) throw new BursarError('not_found', `There is no token ${id}.`);
+  const reason = parseReason(options.reason);
+  await withDatabase(config, async (db) => {
+    const token = await findToken(db, Number(id));
+    if (token === undefined) throw new BursarError('not_found', `There is no token ${id}.`);
+    // A running server finds the change at the next request, and at the next heartbeat of a stream.
+    const publishAccess = () => undefined;
+    const { tokens } = config;
+    const account = createAccountService({ db, systems: toHpcSystems(config), tokens, now: Date.now, publishAccess });
+    await account.revoke(commandLineActor(options.actor), token.userId, token.id, reason);
+  });
   process.stdout.write(`Token ${id} is revoked.\n`);
 }
 
@@ -68,10 +112,4 @@ function tokenState(token: TokenRecord, now: number): string {
 
 function toIsoOrNull(epochMs: number | null): string | null {
   return epochMs === null ? null : new Date(epochMs).toISOString();
-}
-
-function formatTable(rows: readonly string[][]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
-  const line = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ');
-  return `${rows.map((row) => line(row).trimEnd()).join('\n')}\n`;
 }

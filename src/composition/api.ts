@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { StorageProblem } from '../domain/systems/health.ts';
 import { notIsolatedWarning } from '../domain/systems/isolation.ts';
-import { bytesPerKb } from '../domain/units.ts';
+import { bytesPerKb, msPerDay, msPerMinute } from '../domain/units.ts';
 import { closeServer } from '../http/server/close-server.ts';
 import { createServer, type ServerDeps } from '../http/server/server.ts';
 import type { Metrics } from '../metrics/registry.ts';
@@ -12,8 +12,17 @@ import { createEventFeed, type EventFeed } from '../services/events/event-feed.t
 import { createEventService } from '../services/events/event-service.ts';
 import { createWebhookService } from '../services/events/webhooks.ts';
 import { createAccessService } from '../services/identity/access.ts';
+import { createAccountService } from '../services/identity/account.ts';
+import { createAuditTrail } from '../services/identity/audit-trail.ts';
 import { authenticate } from '../services/identity/authenticate.ts';
-import { createOidcVerifier } from '../services/identity/oidc.ts';
+import { createDeviceFlow } from '../services/identity/device-flow.ts';
+import { createDiscovery, type Discovery } from '../services/identity/oidc/discovery.ts';
+import { createOidcVerifier } from '../services/identity/oidc/verifier.ts';
+import { createOpenIdSignIn } from '../services/identity/openid-sign-in.ts';
+import { createRefusalRecorder } from '../services/identity/refusal-recorder.ts';
+import { createSessionService, type SessionDeps } from '../services/identity/sessions.ts';
+import { createSignInLinkService } from '../services/identity/sign-in-links.ts';
+import { createUserService } from '../services/identity/user-service.ts';
 import { createFileService } from '../services/jobs/file-service.ts';
 import { createJobService } from '../services/jobs/job-service.ts';
 import { createSystemService } from '../services/systems/system-service.ts';
@@ -49,7 +58,13 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     pollMs: events.checkSeconds * 1000,
     log,
   });
-  const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
+  const refusals = createRefusalRecorder({ db, now, log });
+  const discovery = createDiscovery();
+  const authentication = {
+    ...sessionDeps(deps),
+    oidc: createOidcVerifier(config.auth.oidc, discovery),
+    publishAccess: deps.accessTopic.publish,
+  };
   const metricsOptions = {
     token: config.metrics.token,
     read: async () => {
@@ -66,6 +81,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     systems: [...systems.values()].map((system) => ({ system, defaultProject: defaultProject(config, system.name) })),
     requestTimeoutMs: server.requestTimeoutSeconds * 1000,
     heartbeatMs: events.heartbeatSeconds * 1000,
+    trustProxy: server.trustProxy,
     rateLimits: { ...limits, windowMs: limits.windowSeconds * 1000 },
     openRequestLimits: {
       upload: { perUser: limits.uploads, total: limits.totalUploads },
@@ -82,12 +98,15 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     registry: metrics,
     commitVersion: db.backend.commitVersion,
     responseCacheBytes: cacheBytes / 2,
-    services: createServices(deps, feed),
-    authenticate: (authorization) => authenticate(authentication, authorization),
+    services: createServices(deps, feed, discovery),
+    accessTopic: deps.accessTopic,
+    authenticate: (credentials) => authenticate(authentication, credentials),
+    publicUrl: server.publicUrl,
     findProblems: () => findProblems(deps),
     findWarnings: () => findWarnings(deps),
     metrics: hasMetricsPort ? null : metricsOptions,
     onResponse: createResponseCounter(metrics),
+    onRefusedAccess: refusals.record,
   };
   const app = await createServer(serverDeps);
   const metricsApp = hasMetricsPort
@@ -100,6 +119,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
       const apps = metricsApp === undefined ? [app] : [app, metricsApp];
       await Promise.all(apps.map((each) => closeServer(each, server.drainSeconds * 1000)));
       await feed.stop();
+      await refusals.stop();
     },
   };
 }
@@ -130,8 +150,13 @@ function maxUnfinishedJobs({ systems, limits }: Dependencies['config'], hpc: str
   return { user, project: settings?.unfinishedJobs ?? project };
 }
 
-function createServices(deps: ApiDependencies, feed: EventFeed) {
-  const { config, db, systems, dataFolder, userTopic, systemTopic, metrics, now } = deps;
+function sessionDeps({ config, db, now }: ApiDependencies): SessionDeps {
+  const { idleMinutes, maxDays } = config.sessions;
+  return { db, idleMs: idleMinutes * msPerMinute, maxMs: maxDays * msPerDay, now };
+}
+
+function createServices(deps: ApiDependencies, feed: EventFeed, discovery: Discovery) {
+  const { config, db, systems, dataFolder, userTopic, accessTopic, systemTopic, metrics, now } = deps;
   const common = {
     ...deps,
     defaultProject: (hpc: string) => defaultProject(config, hpc),
@@ -142,6 +167,18 @@ function createServices(deps: ApiDependencies, feed: EventFeed) {
   };
   return {
     access: createAccessService(db),
+    users: createUserService({ db, providers: config.auth.oidc, now, publishAccess: accessTopic.publish }),
+    audit: createAuditTrail(db),
+    account: createAccountService({ db, systems, tokens: config.tokens, now, publishAccess: accessTopic.publish }),
+    sessions: createSessionService({ ...sessionDeps(deps), publishAccess: accessTopic.publish }),
+    signInLinks: createSignInLinkService(sessionDeps(deps)),
+    openIdSignIn: createOpenIdSignIn({
+      ...sessionDeps(deps),
+      providers: config.auth.oidc,
+      discovery,
+      publishAccess: accessTopic.publish,
+    }),
+    deviceFlow: createDeviceFlow({ db, tokens: config.tokens, now }),
     jobs: createJobService(common),
     files: createFileService(deps, metrics),
     accounting: createAccountingService(common),

@@ -59,6 +59,8 @@ export function createDependencies(
     removeFiles: fileRemover.remove,
     /** Published when there is something new for a user. */
     userTopic: createTopic('user', database.pgNotify),
+    /** Published when the rights of a user may have become fewer: responses that are open end. */
+    accessTopic: createTopic('access', database.pgNotify),
     /** Published when there is work for the workers of a system. */
     systemTopic: createTopic('system', database.pgNotify),
     resolveEndpoint: createEndpointResolver(config.webhooks),

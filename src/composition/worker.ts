@@ -56,6 +56,7 @@ function retentionDeps(deps: Dependencies, lease: HeldLease): RetentionWorkerDep
     db,
     retentionDays: (hpc, name) => config.systems[hpc]?.projects.find((project) => project.name === name)?.retentionDays,
     noticeDays: config.retention.noticeDays,
+    tokenNoticeDays: config.tokens.noticeDays,
     intervalMs: config.retention.everySeconds * 1000,
     deleteJob: (job) =>
       deleteFiles({ ...deps, transaction: lease.transaction }, job, { actor: 'bursar', reason: reasonFor(job.jobId) }),

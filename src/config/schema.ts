@@ -1,28 +1,6 @@
 import Type, { type Static } from 'typebox';
+import { OidcProvider } from './oidc-schema.ts';
 import { positiveInt, System, type SystemConfig, section } from './system-schema.ts';
-
-const OidcProvider = Type.Object(
-  {
-    issuer: Type.String({
-      pattern: '^https?://',
-      description: 'Issuer URL, as in the `iss` claim; its keys are discovered.',
-    }),
-    audience: Type.String({ minLength: 1, description: 'Required value of the `aud` claim.' }),
-    userClaim: Type.Optional(
-      Type.String({
-        description:
-          'Claim that holds a numeric user identifier. Default: Bursar assigns an identifier at the first request.',
-      }),
-    ),
-    adminClaim: Type.Optional(
-      Type.String({
-        description: 'Claim (string or list) that marks administrators. Default: no user of this provider is one.',
-      }),
-    ),
-    adminValue: Type.String({ default: 'bursar-admin', description: 'Value that `adminClaim` must equal or contain.' }),
-  },
-  { additionalProperties: false },
-);
 
 /**
  * The schema of the configuration. It validates the file and supplies the defaults; docs/configuration.md is generated
@@ -38,6 +16,21 @@ export const ConfigSchema = Type.Object(
         default: 8080,
         description: 'Port to listen on; 0 picks a free one (`BURSAR_PORT`).',
       }),
+      trustProxy: Type.Array(Type.String(), {
+        default: [],
+        description:
+          'Addresses and networks (CIDR) of the proxies in front of Bursar. Their `X-Forwarded-For` says where a request ' +
+          'comes from, for the limits by address and for the audit trail. That of everybody else is ignored.',
+      }),
+      publicUrl: Type.Optional(
+        Type.String({
+          pattern: '^https?://[^/?#@]+/?$',
+          description:
+            'Address at which browsers reach Bursar, such as `https://bursar.example.org`: needed behind a reverse proxy. ' +
+            'Plain http is possible on this host only. Default: the Host header of the request, with https unless it ' +
+            'names this host.',
+        }),
+      ),
       requestTimeoutSeconds: positiveInt(3600, 'Timeout for receiving a request, uploads included.'),
       drainSeconds: positiveInt(20, 'How long a shutdown waits for requests and work in progress, in seconds.'),
     }),
@@ -81,8 +74,23 @@ export const ConfigSchema = Type.Object(
     auth: section('Authentication in addition to the tokens that Bursar issues.', {
       oidc: Type.Array(OidcProvider, {
         default: [],
-        description: 'OpenID Connect providers whose access tokens (JWT) are accepted.',
+        description: 'OpenID Connect providers whose access tokens are accepted, see [identity.md](identity.md).',
       }),
+    }),
+    tokens: section('Tokens that users create for themselves.', {
+      defaultDays: positiveInt(90, 'Life of a new token, in days.'),
+      maxDays: positiveInt(365, 'Maximum life that a user can choose, in days.'),
+      noticeDays: Type.Integer({
+        minimum: 0,
+        default: 7,
+        description:
+          'How many days before the end of a token its owner is notified, by the event `token.expiring`; 0: not at all. ' +
+          'A token that lives no longer than that is not announced.',
+      }),
+    }),
+    sessions: section('Sessions of people who sign in with a browser.', {
+      idleMinutes: positiveInt(720, 'A session that was not used for so long ends, in minutes.'),
+      maxDays: positiveInt(7, 'Maximum life of a session, in days.'),
     }),
     ledger: section('Accounting of time grants.', {
       expiryNoticeDays: positiveInt(14, 'How many days before a grant expires its users are notified.'),
@@ -111,7 +119,18 @@ export const ConfigSchema = Type.Object(
       tokenRequests: positiveInt(5000, 'Maximum requests with one token per window.'),
       addressRequests: positiveInt(
         1000,
-        'Maximum requests without a valid token from one address per window. Behind a proxy, this is the address of the proxy.',
+        'Maximum requests without a valid token from one address (IPv6: from one /64) per window. Behind a proxy that ' +
+          '`server.trustProxy` does not list, this is the address of the proxy.',
+      ),
+      failedSignIns: positiveInt(
+        20,
+        'Maximum failed sign-ins, and requests with a token that is not valid, from one address (IPv6: from one /64) per ' +
+          'minute. More are 429; requests with a valid token go on working.',
+      ),
+      startedSignIns: positiveInt(
+        60,
+        'Maximum sign-ins that are started, at an OpenID provider or by the device flow, from one address (IPv6: from one ' +
+          '/64) per minute. Each is stored until it has expired.',
       ),
       uploads: positiveInt(200, 'Maximum concurrent uploads of one user.'),
       unfinishedJobs: section('Maximum numbers of jobs that have not ended. More are 429 `too_many_jobs`.', {
@@ -230,4 +249,3 @@ export const ConfigSchema = Type.Object(
 );
 
 export type Config = Omit<Static<typeof ConfigSchema>, 'systems'> & { systems: Record<string, SystemConfig> };
-export type OidcConfig = Static<typeof OidcProvider>;

@@ -7,6 +7,7 @@ import { placeholderPattern } from '../domain/jobs/tool-command.ts';
 import { parseDatabaseUrl } from './database-url.ts';
 import { findIsolationErrors } from './isolation-keys.ts';
 import { isLoopback } from './loopback.ts';
+import { findProviderErrors } from './oidc-keys.ts';
 import { type Config, ConfigSchema } from './schema.ts';
 import { engineSchemas } from './system-schema.ts';
 import { findParameterError, findPlaceholderError } from './tool-parameters.ts';
@@ -49,7 +50,13 @@ function validateEngines(config: unknown): FieldError[] {
 
 /** Checks that a JSON schema cannot express. */
 function validateConsistency(config: Config): FieldError[] {
-  const errors: FieldError[] = [...validateDatabaseUrl(config.database.url), ...validateWebhooks(config)];
+  const errors: FieldError[] = [
+    ...validateDatabaseUrl(config.database.url),
+    ...validateProxies(config.server.trustProxy),
+    ...validatePublicUrl(config.server.publicUrl),
+    ...validateWebhooks(config),
+    ...findProviderErrors(config),
+  ];
   for (const [name, system] of Object.entries(config.systems)) {
     const add = (field: string, message: string) => errors.push({ field: `systems.${name}.${field}`, message });
     const { engine } = system;
@@ -95,6 +102,27 @@ function validateConsistency(config: Config): FieldError[] {
     }
   }
   return errors;
+}
+
+/** A network of all addresses would let every client choose its address. */
+function validateProxies(proxies: readonly string[]): FieldError[] {
+  const isProxy = (text: string) => ipaddr.isValid(text) || (ipaddr.isValidCIDR(text) && ipaddr.parseCIDR(text)[1] > 0);
+  return proxies
+    .filter((text) => !isProxy(text))
+    .map((text) => ({
+      field: 'server.trustProxy',
+      message: `${text} is not an IP address, or a network in CIDR notation, such as 10.1.0.0/16`,
+    }));
+}
+
+/** Browsers keep the cookies of a session on this host, or with TLS. */
+function validatePublicUrl(text: string | undefined): FieldError[] {
+  if (text === undefined) return [];
+  const field = 'server.publicUrl';
+  if (!URL.canParse(text)) return [{ field, message: 'is not a valid URL' }];
+  const { protocol, hostname } = new URL(text);
+  if (protocol === 'https:' || isLoopback(hostname.replace(/^\[|\]$/g, ''))) return [];
+  return [{ field, message: 'must begin with https://, unless it names this host' }];
 }
 
 function validateWebhooks({ webhooks }: Config): FieldError[] {

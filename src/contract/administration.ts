@@ -1,15 +1,17 @@
 import Type from 'typebox';
-import { nullableTimestamp, resource, timestamp } from './fields.ts';
+import { siteRoles } from '../domain/identity/policy.ts';
+import { nullableString, nullableTimestamp, resource, timestamp } from './fields.ts';
 
 const reason = Type.String({
   maxLength: 500,
   pattern: '\\S\\s*\\S\\s*\\S', // at least three visible characters
-  description: 'Reason, kept in the ledger permanently.',
+  description: 'Reason, recorded permanently.',
 });
 const amount = Type.Integer({ minimum: 1, maximum: 1e12, description: 'Seconds of time, or KB of space.' });
 const kind = Type.Enum(['top_up', 'withdraw']);
 const user = Type.String({ pattern: '^\\d{1,20}$' });
 const memberStatus = Type.Enum(['active', 'removed', 'banned']);
+const memberRole = Type.Enum(['member', 'manager'], { description: 'A manager reads and steers the project.' });
 const strict = { additionalProperties: false };
 
 const exampleGrant = { kind: 'top_up', resource: 'time', amount: 3600, reason: 'approved by the committee' };
@@ -67,11 +69,19 @@ export const PeriodBody = Type.Object(
 );
 
 export const MemberBody = Type.Object(
-  { status: memberStatus, reason },
+  { status: memberStatus, role: Type.Optional(memberRole), reason },
   { ...strict, examples: [{ status: 'active', reason: 'new in the group' }] },
 );
 
+/** For requests without a body. */
+export const reasonQuery = { reason };
+
 export const ReasonBody = Type.Object({ reason }, { ...strict, examples: [{ reason: 'maintenance of the system' }] });
+
+export const RoleBody = Type.Object(
+  { role: Type.Enum([...siteRoles]), reason },
+  { ...strict, examples: [{ role: 'operator', reason: 'runs the systems' }] },
+);
 
 export const ProjectBody = Type.Object(
   {
@@ -119,20 +129,65 @@ export const ProjectSchema = Type.Object(
 );
 
 export const MemberSchema = Type.Object(
-  { user: Type.String(), status: memberStatus, reason: Type.String(), since: timestamp },
+  { user: Type.String(), status: memberStatus, role: memberRole, reason: Type.String(), since: timestamp },
   {
     $id: 'Member',
     additionalProperties: false,
-    examples: [{ user: '301330', status: 'active', reason: 'new in the group', since: '2026-01-31T12:00:00.000Z' }],
+    examples: [
+      {
+        user: '301330',
+        status: 'active',
+        role: 'member',
+        reason: 'new in the group',
+        since: '2026-01-31T12:00:00.000Z',
+      },
+    ],
   },
 );
 
-export const UserSchema = Type.Object(
-  { user: Type.String(), role: Type.Enum(['user', 'admin']), created_at: timestamp },
+const userFields = {
+  user: Type.String(),
+  role: Type.Enum([...siteRoles]),
+  name: nullableString('From the OpenID provider.'),
+  mail: nullableString('From the OpenID provider.'),
+  created_at: timestamp,
+  disabled_at: nullableTimestamp,
+};
+const exampleUser = {
+  user: '301330',
+  role: 'user',
+  name: null,
+  mail: null,
+  created_at: '2026-01-31T12:00:00.000Z',
+  disabled_at: null,
+};
+
+export const UserSchema = Type.Object(userFields, {
+  $id: 'User',
+  additionalProperties: false,
+  examples: [exampleUser],
+});
+
+export const UserDetailsSchema = Type.Object(
   {
-    $id: 'User',
+    ...userFields,
+    identities: Type.Array(
+      Type.Object(
+        { issuer: Type.String(), subject: Type.String(), linked_at: nullableTimestamp },
+        { additionalProperties: false },
+      ),
+      { description: 'The subjects of OpenID providers that are this user.' },
+    ),
+  },
+  {
+    $id: 'UserDetails',
     additionalProperties: false,
-    examples: [{ user: '301330', role: 'user', created_at: '2026-01-31T12:00:00.000Z' }],
+    examples: [
+      {
+        ...exampleUser,
+        identities: [{ issuer: 'https://login.example.org', subject: 'ada', linked_at: '2026-01-31T12:00:00.000Z' }],
+      },
+    ],
   },
 );
 
@@ -140,10 +195,15 @@ export const AuditSchema = Type.Object(
   {
     id: Type.Integer(),
     at: timestamp,
-    actor: Type.String(),
+    actor: Type.String({ description: 'The user, or the name that a command was given.' }),
+    address: nullableString('The IP address of the actor. Null on the command line.'),
+    token_id: Type.Union([Type.Integer(), Type.Null()], { description: 'The token of Bursar that was used.' }),
+    session_id: Type.Union([Type.Integer(), Type.Null()], { description: 'The session that was used.' }),
+    request_id: nullableString('The X-Request-Id of the request.'),
     act: Type.String(),
     subject: Type.String(),
     details: Type.Record(Type.String(), Type.Unknown()),
+    hash: Type.String({ description: 'SHA-256 of the record and of the hash of the record before it.' }),
   },
   {
     $id: 'AuditRecord',
@@ -153,9 +213,14 @@ export const AuditSchema = Type.Object(
         id: 9,
         at: '2026-01-31T12:00:00.000Z',
         actor: '300001',
+        address: '192.0.2.7',
+        token_id: 7,
+        session_id: null,
+        request_id: '6f1c8a52-4e0b-17',
         act: 'project.create',
         subject: 'hpc_one/climate',
         details: { reason: 'new in the group' },
+        hash: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
       },
     ],
   },

@@ -1,6 +1,7 @@
 /** Configuration and API count space in KB of 1,000 bytes; the ledger counts bytes. */
 export const bytesPerKb = 1000;
 export const secondsPerHour = 3600;
+export const msPerMinute = 60_000;
 export const msPerHour = 3_600_000;
 export const msPerDay = 86_400_000;
 

@@ -1,18 +1,21 @@
 import { toJobReference } from '../contract/event.ts';
 import { toIsoTime } from '../contract/json-format.ts';
-import { msPerDay } from '../domain/units.ts';
+import { msPerDay, msPerMinute } from '../domain/units.ts';
 import type { Db } from '../store/database/handle.ts';
 import { insertEvent } from '../store/events/events.ts';
+import { deleteExpiredSignIns } from '../store/identity/expired-sign-ins.ts';
 import { listProjects } from '../store/identity/projects.ts';
 import { deleteOldKeys } from '../store/jobs/idempotency-keys.ts';
 import { clearExpiries, listExpiredJobs, listJobsToNotify, setExpiry } from '../store/jobs/job-retention.ts';
 import type { JobRecord } from '../store/jobs/jobs.ts';
 import type { HeldLease } from './hold-lease.ts';
 import { type Logger, type Loop, startLoop } from './loop.ts';
+import { notifyTokenOwners, type TokenNoticeDeps } from './token-notices.ts';
 
 const maxJobsPerQuery = 1000;
+const expiredSignInMs = 10 * msPerMinute;
 
-export interface RetentionWorkerDeps {
+export interface RetentionWorkerDeps extends TokenNoticeDeps {
   lease: HeldLease;
   /** For reading only. Writes go through `HeldLease.transaction`. */
   db: Db;
@@ -29,14 +32,18 @@ export interface RetentionWorkerDeps {
 }
 
 /**
- * Deletes the files of jobs that ended long ago, after notifying their owners in time, and old idempotency keys. Work that
- * is interrupted is done in a later iteration, or after a restart.
+ * Deletes the files of jobs that ended long ago, after notifying their owners in time, old idempotency keys, and ended
+ * sessions and sign-ins. Notifies the owners of tokens that expire soon. Work that is interrupted is done in a later
+ * iteration, or after a restart.
  */
 export function startRetentionWorker(deps: RetentionWorkerDeps): Loop {
   const { lease, db, retentionDays, intervalMs, now, log } = deps;
   return startLoop(async (signal) => {
     try {
       await lease.transaction((tx) => deleteOldKeys(tx, now() - msPerDay));
+      await notifyTokenOwners(deps);
+      // Later, so that a program that polls is told that its request has expired, and not that it is unknown.
+      await lease.transaction((tx) => deleteExpiredSignIns(tx, now() - expiredSignInMs));
       for (const { id, hpc, name } of await listProjects(db)) {
         const days = retentionDays(hpc, name);
         if (days === undefined) await lease.transaction((tx) => clearExpiries(tx, id));

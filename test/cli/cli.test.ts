@@ -47,7 +47,7 @@ describe('command line', { concurrency: 3 }, () => {
     ['a command group without a command', ['token'], /Usage: bursar token/],
     ['a missing required option', ['token', 'create'], /--user <number>/],
     ['an option without a value', ['token', 'create', '--user'], /argument missing/],
-    ['a missing required argument', ['token', 'revoke'], /missing required argument 'id'/],
+    ['a missing required argument', ['user', 'show'], /missing required argument 'number'/],
   ] as const) {
     test(`${mistake} exits with 2 and prints the reason to standard error`, async () => {
       const { code, stdout, stderr } = await bursar([...args]);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
 import { createCaller, type Job } from '../support/api.ts';
+import { createBrowserClient, formFields } from '../support/browser.ts';
 import { bursar } from '../support/command-line.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
@@ -33,6 +34,21 @@ test('the first start prints the URL and a token for each of its two users', asy
   assert.equal((await admin.get('/admin/quotas/301330/')).status, 200);
   assert.equal((await user.get('/admin/quotas/301330/')).status, 403);
   assert.equal((await user.get('/quotas/')).status, 200);
+});
+
+test('the first start, and "user sign-in-link", print links to sign in with a browser', async () => {
+  const links = server.stdout().match(/http:\S+\/sign-in\/\?code=bursar_code_[\w-]{43}$/gm) ?? [];
+  const { stdout } = await server.bursar('user', 'sign-in-link', '--user', '301330');
+  const { pathname, search } = new URL(stdout);
+  const users = [];
+  for (const link of [...links, server.url + pathname + search]) {
+    const browser = createBrowserClient(server.url);
+    const page = await browser.get(link);
+    assert.equal((await browser.submit('/sign-in/', formFields(page.text))).status, 303, page.text);
+    users.push(JSON.parse((await browser.get('/me/')).text).user);
+  }
+  assert.deepEqual(users, ['300001', '301330', '301330']);
+  await assert.rejects(server.bursar('user', 'sign-in-link', '--user', '309999'), { code: 4 });
 });
 
 test('a data folder that others can enter is closed to them, and its jobs still run', async (t) => {

@@ -16,11 +16,15 @@ after(() => server.dispose());
 
 const token = (...args: string[]) => bursar(['token', ...args], { BURSAR_DATA: server.data });
 
+const tableHeader = ['ID', 'USER', 'NAME', 'ROLE', 'SCOPES', 'LIMIT', 'CREATED', 'EXPIRES', 'USED', 'STATE'];
+
 interface Row {
   id: number;
   user: string;
   name: string;
-  admin: boolean;
+  role: string;
+  scopes: string[];
+  limit: string | null;
   created: string;
   expires: string | null;
   state: string;
@@ -46,6 +50,17 @@ function withSqlite<T>(use: (database: Sqlite.Database) => T): T {
   } finally {
     database.close();
   }
+}
+
+/** Act, subject and details of the records of an actor about a user, oldest first. */
+function listAudit(actor: string, user: string): [string, string, unknown][] {
+  const query = "select act, subject, details from audit where actor = ? and subject || '/' like ? || '/%' order by id";
+  const rows = withSqlite((database) => database.prepare(query).all(actor, user));
+  return (rows as { act: string; subject: string; details: string }[]).map(({ act, subject, details }) => [
+    act,
+    subject,
+    JSON.parse(details),
+  ]);
 }
 
 const getStatus = async (secret: string, path = '/quotas/') =>
@@ -87,7 +102,7 @@ describe('bursar token', { concurrency: 3 }, () => {
     assert.equal(await getStatus(plain, '/admin/quotas/301330/'), 403);
     const rows = await list('--user', '301345');
     assert.deepEqual(
-      rows.map((row) => row.admin),
+      rows.map((row) => row.scopes.includes('admin:write')),
       [false, true],
     );
   });
@@ -145,23 +160,76 @@ describe('bursar token', { concurrency: 3 }, () => {
     assert.ok((await list()).every((row) => /^\d{1,20}$/.test(row.user)));
   });
 
+  test('create --role, --scopes, --hpc and --project make a token that can do that only, with actor and reason', async () => {
+    const project = ['--hpc', 'hpc_one', '--project', 'proj_hpc_one_01'];
+    const audit = ['--actor', 'night-shift', '--reason', 'nightly report'];
+    const secret = await create('--user', '301351', '--scopes', ' jobs:read  quotas:read', ...project, ...audit);
+    assert.equal(await getStatus(secret, '/quotas/hpc_one/proj_hpc_one_01/'), 200);
+    assert.equal(await getStatus(secret, '/quotas/'), 403);
+    assert.equal(await getStatus(secret, '/events/?limit=1&hpc=hpc_one'), 403);
+    await create('--user', '301351', '--role', 'auditor', '--actor', 'night-shift');
+    const rows = await list('--user', '301351');
+    assert.deepEqual(
+      rows.map(({ role, scopes, limit }) => [role, scopes.length, limit]),
+      [
+        ['auditor', 2, 'hpc_one/proj_hpc_one_01'],
+        ['auditor', 7, null],
+      ],
+    );
+    const [first, second] = rows.map(({ id }) => id);
+    await token('revoke', String(first), '--reason', 'no longer needed', '--actor', 'night-shift');
+    const allScopes = 'jobs:read jobs:write quotas:read events:read webhooks:write admin:read admin:write';
+    assert.deepEqual(listAudit('night-shift', '301351'), [
+      ['user.create', '301351', { reason: 'nightly report' }],
+      ['token.create', `301351/${first}`, { name: '', scopes: 'jobs:read quotas:read', reason: 'nightly report' }],
+      ['user.role', '301351', { role: 'auditor' }],
+      ['token.create', `301351/${second}`, { name: '', scopes: allScopes }],
+      ['token.revoke', `301351/${first}`, { name: '', reason: 'no longer needed' }],
+    ]);
+  });
+
+  test('create refuses what does not exist, and a role in place of another one, and creates nothing', async () => {
+    const wrong: [options: string[], code: number, message: RegExp][] = [
+      [['--scopes', 'jobs:read jobs:execute'], 2, /Scopes are some of jobs:read/],
+      [['--admin', '--role', 'auditor'], 2, /cannot be used with/],
+      [['--project', 'proj_hpc_one_01'], 2, /system of the project/],
+      [['--hpc', 'hpc_nine'], 4, /no HPC system/],
+    ];
+    const outcomes = wrong.map(([options]) => token('create', '--user', '301352', ...options));
+    for (const [index, { code, stdout, stderr }] of (await Promise.all(outcomes)).entries()) {
+      const [options, expectedCode, message] = wrong[index] ?? [[], 0, /never/];
+      assert.deepEqual([code, stdout], [expectedCode, ''], `${options.join(' ')}: ${stderr}`);
+      assert.match(stderr, message);
+    }
+    assert.deepEqual(await list('--user', '301352'), []);
+    const { code, stderr } = await token('create', '--user', '300001', '--role', 'auditor');
+    assert.deepEqual([code, /has the role administrator.*bursar user role/.test(stderr)], [1, true], stderr);
+  });
+
   test('list prints a line for each token; --user selects the tokens of one user', async () => {
     await create('--user', '301350', '--name', 'first');
     await create('--user', '301350', '--admin');
     const { code, stdout } = await token('list', '--user', '301350');
     assert.equal(code, 0);
     const [header = '', ...lines] = stdout.trimEnd().split('\n');
-    assert.deepEqual(header.split(/ +/), ['ID', 'USER', 'NAME', 'ROLE', 'CREATED', 'EXPIRES', 'STATE']);
+    assert.deepEqual(header.split(/ +/), tableHeader);
     assert.equal(lines.length, 2);
-    assert.match(lines[0] ?? '', /^\d+ +301350 +first +user +\d{4}-\S+Z +never +valid$/);
-    assert.match(lines[1] ?? '', /^\d+ +301350 +- +admin +\d{4}-\S+Z +never +valid$/);
+    assert.match(
+      lines[0] ?? '',
+      /^\d+ +301350 +first +administrator +jobs:read .*webhooks:write +- +\d{4}-\S+Z +never +never +valid$/,
+    );
+    assert.match(
+      lines[1] ?? '',
+      /^\d+ +301350 +- +administrator +jobs:read .*admin:write +- +\d{4}-\S+Z +never +never +valid$/,
+    );
     const users = (await list()).map((row) => row.user);
     for (const user of ['300001', '301330', '301350']) assert.ok(users.includes(user));
   });
 
   test('list --json prints exactly the fields of the table', async () => {
     const [row] = await list('--user', '301330');
-    assert.deepEqual(Object.keys(row ?? {}), ['id', 'user', 'name', 'admin', 'created', 'expires', 'state']);
+    const fields = ['id', 'user', 'name', 'role', 'scopes', 'limit', 'created', 'expires', 'last_used', 'state'];
+    assert.deepEqual(Object.keys(row ?? {}), fields);
     assert.equal(typeof row?.id, 'number');
   });
 
@@ -182,7 +250,14 @@ describe('bursar token', { concurrency: 3 }, () => {
     const [first, second] = [await create('--user', '301354'), await create('--user', '301354')];
     const [row] = await list('--user', '301354');
     for (const _ of ['first', 'repeated, without effect']) {
-      const { code, stdout, stderr } = await token('revoke', String(row?.id));
+      const { code, stdout, stderr } = await token(
+        'revoke',
+        String(row?.id),
+        '--reason',
+        'lost laptop',
+        '--actor',
+        'night-shift',
+      );
       assert.deepEqual([code, stdout, stderr], [0, `Token ${row?.id} is revoked.\n`, '']);
     }
     assert.deepEqual([await getStatus(first), await getStatus(second)], [401, 200]);
@@ -192,14 +267,21 @@ describe('bursar token', { concurrency: 3 }, () => {
     );
   });
 
+  test('revoke needs a reason', async () => {
+    const { code, stderr } = await token('revoke', '1');
+    assert.deepEqual([code, /--reason/.test(stderr)], [2, true]);
+  });
+
   test('revoke with an unknown id exits with 4', async () => {
-    const { code, stdout, stderr } = await token('revoke', '999999');
+    const { code, stdout, stderr } = await token('revoke', '999999', '--reason', 'because of a test');
     assert.deepEqual([code, stdout, stderr], [4, '', 'There is no token 999999.\n']);
   });
 
   test('revoke with an id that is not a number exits with 2', async () => {
     const invalid = ['abc', '1e3', 'bursar_abc'];
-    for (const { code, stdout, stderr } of await Promise.all(invalid.map((id) => token('revoke', id)))) {
+    for (const { code, stdout, stderr } of await Promise.all(
+      invalid.map((id) => token('revoke', id, '--reason', 'because of a test')),
+    )) {
       assert.deepEqual([code, stdout], [2, '']);
       assert.match(stderr, /number.*token list/);
     }

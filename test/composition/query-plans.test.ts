@@ -10,12 +10,14 @@ import { syncProjects } from '../../src/services/identity/enrolment.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
 import type { Db } from '../../src/store/database/handle.ts';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
+import { formFields } from '../support/browser.ts';
 import { prepareDataFolder } from '../support/data-folder.ts';
 import { databaseSettings } from '../support/database.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { cancelJob, jobPath, submitShellLine, waitForGoScript } from '../support/jobs.ts';
 import { explainOnPostgres, explainOnSqlite, recordDrivers } from '../support/query-plans.ts';
-import { startServer } from '../support/server.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+import { signIn } from '../support/sign-in.ts';
 import { createToken } from '../support/tokens.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
 import { sendJson, webhookConfig } from '../support/webhooks.ts';
@@ -40,7 +42,9 @@ const exceptions: readonly [pattern: RegExp, reason: string][] = [
   [/from "periods" cross join "accounts"/, 'reads only the accounts of projects whose period has ended'],
   [/from "monthly_usage" .* limit/, 'of all users: in the order of the index, up to the limit'],
   [/SEARCH idempotency USING INDEX idempotency_by_age/, 'deletes the rows that it reads'],
+  [/INDEX (sessions|sign_in_codes|sign_in_attempts|device_requests)_by_expiry/, 'deletes the rows that it reads'],
   [/SEARCH (jobs|events) USING INDEX (jobs_to_announce|events_by_age)/, 'in the order of the index, up to the limit'],
+  [/INDEX tokens_to_announce \(expires_at>\? AND expires_at<\?\)/, 'reads only the tokens that end within a week'],
   [/^insert into "webhooks"/, 'reads one row, for the foreign key'],
   [/^select "deliveries"\.\*.* order by "deliveries"\."id" desc limit/, 'in the order of the index, up to the limit'],
   [/SCAN audit$/, 'in the order of the table, up to the limit'],
@@ -55,6 +59,18 @@ async function insertOtherRows(db: Db): Promise<void> {
     select owner, 'key-' || id, '', '{}', ${Date.now()} from jobs`.execute(db);
   await sql`insert into audit (actor, act, subject, details, at)
     select owner, 'test', '', '{}', accepted_at from jobs`.execute(db);
+  await sql`insert into tokens (user_id, hash, name, scopes, created_at, expires_at)
+    select owner, 'hash-' || id, '', '', accepted_at, accepted_at from jobs`.execute(db);
+  const later = Date.now() + 3_600_000;
+  await sql`insert into sessions (user_id, hash, created_at, last_used_at, expires_at, address, user_agent)
+    select owner, 'hash-' || id, 0, 0, ${later}, '', '' from jobs`.execute(db);
+  await sql`insert into sign_in_codes (hash, user_id, created_at, expires_at)
+    select 'hash-' || id, owner, 0, ${later} from jobs`.execute(db);
+  await sql`insert into sign_in_attempts (hash, issuer, state, nonce, code_verifier, return_to, expires_at)
+    select 'hash-' || id, '', '', '', '', '', ${later} from jobs`.execute(db);
+  await sql`insert into device_requests (device_hash, user_code_hash, client_name, scopes, address, created_at, expires_at,
+      interval_seconds, last_polled_at, state)
+    select 'hash-' || id, 'hash-' || id, '', '', '', 0, ${later}, 5, 0, 'pending' from jobs`.execute(db);
   await sql`insert into webhooks (user_id, url, description, secret, former_until, created_at, failures, pause_until)
     select id, 'http://127.0.0.1:1/', '', '', 0, 0, 0, 0 from users`.execute(db);
   await sql`insert into subscriptions (webhook_id, kind) select id, 'job.expiring' from webhooks`.execute(db);
@@ -98,6 +114,21 @@ async function useServer(url: string, token: string, adminToken: string, cleanup
   await stream.waitForEvents(4);
 }
 
+/** Signs in and out with a browser, and confirms the code of a program. */
+async function useBrowser(server: TestServer, userId: string): Promise<void> {
+  const browser = await signIn(server, userId);
+  const started = JSON.parse((await browser.submit('/oauth/device/', {})).text);
+  const page = await browser.get(started.verification_uri_complete);
+  const confirmed = await browser.submit('/device/', { ...formFields(page.text), decision: 'approved' });
+  assert.equal(confirmed.status, 200, confirmed.text);
+  const grant = { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: started.device_code };
+  assert.equal((await browser.submit('/oauth/token/', grant)).status, 200);
+  browser.cookies.set('bursar_sign_in', { name: 'bursar_sign_in', value: 'unknown' });
+  assert.equal((await browser.get('/sign-in/callback/')).status, 401);
+  assert.equal((await browser.get('/me/sessions/')).status, 200);
+  assert.equal((await browser.script('POST', '/sign-out/')).status, 200);
+}
+
 /** Runs one job to its end, twice the same request, and cancels and deletes another one. */
 async function runJobs(me: Caller): Promise<Job> {
   const payload = JSON.stringify({ command: 'true', runtime: 0.1, tags: ['common'] });
@@ -134,6 +165,7 @@ describe('query plans', () => {
     const server = await startServer({ data, config });
     cleanups.push(server.dispose);
     await useServer(server.url, user?.token ?? '', adminToken, cleanups);
+    await useBrowser(server, user?.id ?? '');
     recorder.stop();
     statements = recorder.statements;
     await server.stop();

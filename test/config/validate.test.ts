@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { parse } from 'yaml';
+import { formatConfig } from '../../src/config/format.ts';
 import { toHpcSystems } from '../../src/config/hpc-systems.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { validateConfig } from '../../src/config/validate.ts';
@@ -47,7 +50,10 @@ describe('validateConfig', () => {
 
   test('adds valid defaults', () => {
     const config = validateConfig(minimalConfig(), 'test');
-    assert.deepEqual(config.server, { host: '127.0.0.1', port: 8080, requestTimeoutSeconds: 3600, drainSeconds: 20 });
+    assert.deepEqual(config.server, {
+      ...{ host: '127.0.0.1', port: 8080, trustProxy: [] },
+      ...{ requestTimeoutSeconds: 3600, drainSeconds: 20 },
+    });
     const system = config.systems.hpc_one;
     assert.deepEqual(system?.limits, { nodes: 64, coresPerNode: 128, runtimeHours: 48, files: 200_000 });
     assert.deepEqual(system?.projects, [
@@ -75,6 +81,51 @@ describe('validateConfig', () => {
     for (const path of ['/', '/proc', '/run/munge', '/var', '/dev/shm', '/tmp/x', '/opt/../etc', '/opt/', '//opt'])
       assert.match(errorsOf({ readOnly: [path] })['systems.hpc_one.readOnly'] ?? '', /such as \/opt|write it/, path);
     assert.match(errorsOf({ isolation: 'docker' })['systems.hpc_one.isolation'] ?? '', /auto, bubblewrap, none/);
+  });
+
+  test('checks the keys of OpenID providers', () => {
+    const provider = { issuer: 'https://idp.test', audience: 'bursar' };
+    const errorsOf = (...oidc: object[]) => fieldErrors({ ...minimalConfig(), auth: { oidc } });
+    const valid = {
+      ...provider,
+      clientId: 'bursar',
+      clientSecret: 'secret',
+      introspection: true,
+      clockSkewSeconds: 300,
+      claims: { user: 'uid', groups: 'realm_access.roles' },
+      roles: { staff: 'operator' },
+      projects: { '/climate': 'hpc_one/climate', leads: { project: 'hpc_one/climate', role: 'manager' } },
+      syncMemberships: true,
+    };
+    assert.deepEqual(errorsOf(provider, { ...valid, issuer: 'https://other.test/realms/hpc' }), {});
+    const messageOf = (key: string, changes: object) => errorsOf({ ...valid, ...changes })[`auth.oidc.0.${key}`] ?? '';
+    assert.match(errorsOf(provider, provider)['auth.oidc.1.issuer'] ?? '', /listed twice/);
+    assert.match(messageOf('issuer', { issuer: 'https://' }), /not a URL/);
+    assert.match(messageOf('issuer', { issuer: 'https://idp.test/?x=1' }), /no query/);
+    assert.match(messageOf('introspection', { clientSecret: undefined }), /needs clientId and clientSecret/);
+    assert.match(messageOf('clientSecret', { clientId: undefined }), /needs clientId/);
+    assert.match(messageOf('clockSkewSeconds', { clockSkewSeconds: 301 }), /<= 300/);
+    assert.match(messageOf('roles.staff', { roles: { staff: 'root' } }), /auditor, operator, administrator/);
+    assert.match(messageOf('roles', { claims: {} }), /needs claims.groups/);
+    assert.match(messageOf('projects', { claims: {} }), /needs claims.groups/);
+    assert.match(messageOf('projects.x', { projects: { x: 'hpc_nine/climate' } }), /no system hpc_nine/);
+    assert.match(messageOf('projects.x', { projects: { x: 'climate' } }), /system\/project/);
+    assert.match(messageOf('syncMemberships', { projects: {} }), /needs projects/);
+    assert.match(messageOf('scopes', { scopes: 'profile' }), /openid/);
+    assert.match(messageOf('userClaim', { userClaim: 'uid' }), /not a known key/);
+  });
+
+  test('accepts the examples of docs/identity.md', () => {
+    const page = readFileSync(new URL('../../docs/identity.md', import.meta.url), 'utf8');
+    const examples = [...page.matchAll(/```yaml\n(.*?)```/gs)].map(([, text = '']) => parse(text));
+    assert.ok(examples.length >= 2);
+    for (const example of examples) assert.deepEqual(fieldErrors({ ...minimalConfig(), ...example }), {});
+  });
+
+  test('the secret of a client is not printed', () => {
+    const oidc = [{ issuer: 'https://idp.test', audience: 'bursar', clientId: 'bursar', clientSecret: 'top-secret' }];
+    const config = validateConfig({ ...minimalConfig(), auth: { oidc } }, 'test');
+    for (const format of ['yaml', 'json'] as const) assert.doesNotMatch(formatConfig(config, format), /top-secret/);
   });
 
   test('returns a frozen copy and does not modify its input', () => {
@@ -314,6 +365,33 @@ test('validateConfig rejects webhook networks and name servers that are not addr
   for (const server of ['dns.example.org', '1.1.1.1:x', '']) {
     assert.deepEqual(invalidFields({ nameServers: [server] }), ['webhooks.nameServers'], server);
   }
+});
+
+test('validateConfig rejects proxies that are no addresses, and the network of all addresses', () => {
+  const invalidFields = (trustProxy: string[]) =>
+    Object.keys(fieldErrors({ ...minimalConfig(), server: { trustProxy } }));
+  assert.deepEqual(invalidFields(['127.0.0.1', '10.0.0.0/8', '::1', 'fd00::/8']), []);
+  for (const proxy of ['proxy.example.org', 'loopback', '', '10.0.0.0/33', '0.0.0.0/0', '::/0'])
+    assert.deepEqual(invalidFields([proxy]), ['server.trustProxy'], proxy);
+});
+
+test('validateConfig rejects an address for browsers with a path, or without TLS beyond this host', () => {
+  const invalidFields = (publicUrl: string) => Object.keys(fieldErrors({ ...minimalConfig(), server: { publicUrl } }));
+  for (const url of [
+    'https://bursar.example.org',
+    'https://bursar.example.org:8443/',
+    'http://localhost:8080',
+    'http://[::1]',
+  ])
+    assert.deepEqual(invalidFields(url), [], url);
+  const others = [
+    'http://bursar.example.org',
+    'https://example.org/bursar/',
+    'bursar.example.org',
+    'https://a@b',
+    'https://a:x',
+  ];
+  for (const url of others) assert.deepEqual(invalidFields(url), ['server.publicUrl'], url);
 });
 
 test('validateConfig returns the type of the schema', () => {

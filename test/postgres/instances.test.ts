@@ -7,11 +7,13 @@ import { temporaryFolder } from '../files/temporary.ts';
 import { type ApiResponse, type Caller, createCaller } from '../support/api.ts';
 import { hideBubblewrap } from '../support/bubblewrap.ts';
 import { bursar, runFile } from '../support/command-line.ts';
+import { openEventStream } from '../support/event-stream.ts';
 import { jobPath, requestCancel } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type ServerProcess, type ServerProcessOptions, spawnServer } from '../support/server-process.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { until } from '../support/until.ts';
+import { sendJson } from '../support/webhooks.ts';
 
 describe('several instances on one PostgreSQL', () => {
   const data = mkdtempSync(join(tmpdir(), 'bursar-several-'));
@@ -19,8 +21,9 @@ describe('several instances on one PostgreSQL', () => {
   let postgres: TestPostgres;
   let url: string;
 
-  /** Polling for events of other instances is off in effect, so events arrive by LISTEN/NOTIFY only. */
-  const config = { ...shippedConfig(), database: { leaseSeconds: 1 }, events: { checkSeconds: 3600 } };
+  /** Polls and heartbeats are off in effect, so that what happens on other instances arrives by LISTEN/NOTIFY only. */
+  const events = { checkSeconds: 3600, heartbeatSeconds: 3600 };
+  const config = { ...shippedConfig(), database: { leaseSeconds: 1 }, events };
 
   async function start(role: NonNullable<ServerProcessOptions['role']>): Promise<ServerProcess> {
     const server = await spawnServer({ data, role, config, env: { BURSAR_DATABASE_URL: url } });
@@ -134,6 +137,19 @@ describe('several instances on one PostgreSQL', () => {
     const { body } = await me.get<{ entries: { type: string }[] }>(`${jobPath(job)}timeline/`);
     const types = body.entries.map(({ type }) => type).filter((type) => /ended|deleted/.test(type));
     assert.deepEqual(types, ['job.ended', 'job.deleted']);
+  });
+
+  test('a user who is disabled on one instance loses the open streams on the other one', async () => {
+    const [api, , all] = servers;
+    assert.ok(api && all);
+    const token = await api.token('303401');
+    const stream = await openEventStream(all.url, token);
+    assert.equal(stream.status, 200);
+    const admin = createCaller(api.url, api.adminToken);
+    const body = { reason: 'because of a test' };
+    assert.equal((await sendJson(admin, 'POST', '/admin/users/303401/disable/', body)).status, 200);
+    await stream.closed;
+    assert.equal((await createCaller(all.url, token).get('/jobs/')).status, 403);
   });
 
   test('an instance that stops releases its systems at once', async () => {

@@ -100,7 +100,7 @@ describe('round trips to PostgreSQL', () => {
     assert.equal((await other.get('/jobs/')).status, 200);
     const { stdout } = await server.bursar('token', 'list', '--user', '4711', '--json');
     const [{ id }] = JSON.parse(stdout) as [{ id: number }];
-    await server.bursar('token', 'revoke', String(id));
+    await server.bursar('token', 'revoke', String(id), '--reason', 'because of a test');
     assert.equal((await other.get('/jobs/')).status, 401);
   });
 });

@@ -66,7 +66,7 @@ export function createCaller(
       ...(body === undefined ? {} : { body }),
     });
     const text = await fetched.text();
-    const isJson = text !== '' && /json/.test(fetched.headers.get('content-type') ?? '');
+    const isJson = text !== '' && /\bjson\b/.test(fetched.headers.get('content-type') ?? '');
     const json = isJson ? JSON.parse(text) : undefined;
     const response = { status: fetched.status, headers: fetched.headers, text, body: json };
     observe({ method, path, response });

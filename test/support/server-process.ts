@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { program, runBursar } from './command-line.ts';
 import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
 import { withDatabase } from './database.ts';
+import { checkLog, findTestFile } from './log-secrets.ts';
 import type { ServerOptions, TestServer } from './server.ts';
 import { createToken } from './tokens.ts';
 
@@ -55,6 +56,9 @@ export async function spawnServer(options: ServerProcessOptions = {}): Promise<S
     stderr += text;
   });
   const exited = once(child, 'exit');
+  const testFile = findTestFile();
+  // When the process has ended, and all its output was read.
+  child.once('close', () => checkLog(log(), testFile));
 
   const log = () => (options.logFile === undefined ? stderr : readFileSync(options.logFile, 'utf8'));
   while (!/serves (http:\S+)[^\n]*\n/.test(stdout)) {

@@ -7,6 +7,7 @@ import { runBursar } from './command-line.ts';
 import { shareCompileCache } from './compile-cache.ts';
 import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
 import { registerDatabase, unregisterDatabase, withDatabase } from './database.ts';
+import { checkLog, findTestFile } from './log-secrets.ts';
 import { createToken, type TokenOptions } from './tokens.ts';
 
 export interface ServerOptions {
@@ -50,9 +51,11 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   for (const [name, { engine }] of Object.entries(config.systems))
     if (engine.kind === 'local') shareCompileCache(join(data, 'engines', name));
   let log = '';
+  const testFile = findTestFile();
   const destination = {
     write(line: string) {
       log += line;
+      checkLog(line, testFile);
     },
   };
   const logger = pino({ level: config.log.level, base: null }, destination);

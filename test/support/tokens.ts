@@ -1,9 +1,14 @@
+import { allScopes, type SiteRole, type TokenScope, userScopes } from '../../src/domain/identity/policy.ts';
 import { enrolUser } from '../../src/services/identity/enrolment.ts';
 import { issueToken } from '../../src/services/identity/tokens.ts';
 import type { Db } from '../../src/store/database/handle.ts';
 
 export interface TokenOptions {
+  /** Like `role: 'administrator'`. */
   admin?: boolean;
+  role?: SiteRole;
+  /** Default: all, or for the role `user` those without administration. */
+  scopes?: Iterable<TokenScope>;
   name?: string;
   validMs?: number;
 }
@@ -12,9 +17,11 @@ export interface TokenOptions {
 export async function createToken(
   db: Db,
   userId: string,
-  { admin = false, name = '', validMs }: TokenOptions = {},
+  { admin = false, role = admin ? 'administrator' : 'user', scopes, name = '', validMs }: TokenOptions = {},
 ): Promise<string> {
   const now = Date.now();
-  await enrolUser(db, userId, admin ? 'admin' : 'user', now);
-  return await issueToken(db, { userId, name, admin, expiresAt: validMs === undefined ? null : now + validMs }, now);
+  await enrolUser(db, userId, role, now);
+  const expiresAt = validMs === undefined ? null : now + validMs;
+  const tokenScopes = scopes ?? (role === 'user' ? userScopes : allScopes);
+  return (await issueToken(db, { userId, name, scopes: new Set(tokenScopes), expiresAt }, now)).token;
 }

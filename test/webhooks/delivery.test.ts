@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Webhook as Reference } from 'standardwebhooks';
-import type { Caller } from '../support/api.ts';
+import { type Caller, createCaller } from '../support/api.ts';
 import { loadOpenApiContract } from '../support/contract.ts';
-import { runThroughAllStages } from '../support/jobs.ts';
+import { jobPath, runThroughAllStages, submitShellLine, waitForGoScript } from '../support/jobs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
@@ -204,5 +204,23 @@ describe('webhook endpoint', () => {
     const { body: enabled } = await sendJson<Webhook>(me, 'PATCH', `/webhooks/${webhook.id}/`, { active: true });
     assert.deepEqual([enabled.active, enabled.disabled_reason, enabled.failing_since], [true, null, null]);
     assert.equal((await sendTestEvent(me, webhook)).state, 'delivered');
+  });
+
+  test('of a disabled user gets nothing', async () => {
+    const endpoint = await openEndpoint();
+    const user = createCaller(server.url, await server.token('302821'));
+    const admin = createCaller(server.url, server.adminToken);
+    const webhook = await registerWebhook(user, endpoint.url, ['job.cancel_requested']);
+    const { body: job } = await submitShellLine(user, '/jobs/hpc_one/', waitForGoScript);
+    const reason = { reason: 'because of a test' };
+    await sendJson(admin, 'POST', '/admin/users/302821/disable/', reason);
+    const cancelled = await sendJson(admin, 'POST', `/admin${jobPath(job)}cancel/`, reason);
+    assert.equal(cancelled.status, 202, cancelled.text);
+    await sendJson(admin, 'POST', '/admin/users/302821/enable/', reason);
+    await sendTestEvent(user, webhook);
+    assert.deepEqual(
+      endpoint.requests.map((request) => verify(webhook, request).type),
+      ['webhook.test'],
+    );
   });
 });

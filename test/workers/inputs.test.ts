@@ -11,6 +11,7 @@ import { jobPath, readOutput } from '../support/jobs.ts';
 import { listFilesUnder } from '../support/problems.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
+import { sendJson } from '../support/webhooks.ts';
 import { createZip } from '../support/zip.ts';
 
 /** Submits jobs while their system is down, then restarts the server with an engine that works. */
@@ -55,7 +56,8 @@ describe('a job that waits for its engine', () => {
       [admin, '/admin', true, 'cancelled by an administrator before it began'],
     ] as const) {
       const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'true' });
-      assert.equal((await caller.send('POST', `${prefix}${jobPath(job)}cancel/`)).status, 202);
+      const reason = prefix === '' ? undefined : { reason: 'because of a test' };
+      assert.equal((await sendJson(caller, 'POST', `${prefix}${jobPath(job)}cancel/`, reason)).status, 202);
       cancelled.push({ job, end });
     }
   });

@@ -1,5 +1,13 @@
 import Type, { type TSchema } from 'typebox';
-import { AuditSchema, MemberSchema, PeriodSchema, ProjectSchema, UserSchema } from '../../contract/administration.ts';
+import { MeSchema, TokenSchema, TokenWithSecretSchema } from '../../contract/account.ts';
+import {
+  AuditSchema,
+  MemberSchema,
+  PeriodSchema,
+  ProjectSchema,
+  UserDetailsSchema,
+  UserSchema,
+} from '../../contract/administration.ts';
 import { EventPageSchema, EventSchema, EventTypeSchema } from '../../contract/event.ts';
 import { FileSchema } from '../../contract/file.ts';
 import { JobSchema, OutcomeSchema } from '../../contract/job.ts';
@@ -10,8 +18,16 @@ import {
   StatementSchema,
   UsageSchema,
 } from '../../contract/ledger.ts';
+import {
+  AuthorizationServerSchema,
+  DeviceAuthorizationSchema,
+  OAuthErrorSchema,
+  OAuthTokenSchema,
+  SignInOptionsSchema,
+} from '../../contract/oauth.ts';
 import { BatchPayloadSchema, PayloadSchema, ToolPayloadSchema } from '../../contract/payload.ts';
 import { QuotaSchema } from '../../contract/quota.ts';
+import { SessionSchema } from '../../contract/session.ts';
 import { SystemSchema } from '../../contract/system.ts';
 import { TimelineSchema } from '../../contract/timeline.ts';
 import { DeliverySchema, WebhookSchema, WebhookWithSecretSchema } from '../../contract/webhook.ts';
@@ -36,6 +52,16 @@ export const componentSchemas: TSchema[] = [
   ProjectSchema,
   MemberSchema,
   UserSchema,
+  UserDetailsSchema,
+  MeSchema,
+  TokenSchema,
+  TokenWithSecretSchema,
+  SessionSchema,
+  SignInOptionsSchema,
+  AuthorizationServerSchema,
+  DeviceAuthorizationSchema,
+  OAuthTokenSchema,
+  OAuthErrorSchema,
   AuditSchema,
   PeriodSchema,
   SystemSchema,

@@ -10,7 +10,7 @@ export async function registerDocsPages(app: FastifyInstance): Promise<void> {
     transformStaticCSP: withoutUpgrade,
     // Hides the bar that loads other OpenAPI documents.
     theme: { title: 'Bursar', css: [{ filename: 'bursar.css', content: '.swagger-ui .topbar { display: none }' }] },
-    uiConfig: { plugins: [keepTokenInTab], requestInterceptor: escapePayload } as object,
+    uiConfig: { plugins: [keepTokenInTab], requestInterceptor: prepareRequest } as object,
   });
   app.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
     reply
@@ -64,8 +64,12 @@ function keepTokenInTab() {
   };
 }
 
-/** Writes the Payload in ASCII: a browser sends no other characters in a header. */
-function escapePayload(request: { headers: Record<string, string> }) {
+/**
+ * Writes the Payload in ASCII: a browser sends no other characters in a header. Without a token, the session of the browser
+ * is used, which needs a header.
+ */
+function prepareRequest(request: { headers: Record<string, string> }) {
+  request.headers['X-Bursar-Request'] = '1';
   const { Payload: payload } = request.headers;
   if (payload !== undefined) {
     const toEscape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

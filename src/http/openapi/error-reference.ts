@@ -1,4 +1,5 @@
 import { type ErrorCode, errorTitles } from '../../domain/errors.ts';
+import { escapeHtml } from '../response/page.ts';
 import { statusByCode } from '../response/problem.ts';
 
 const example = `{
@@ -84,7 +85,3 @@ ${rows.join('\n')}
 }
 
 const toHtml = (markdown: string) => escapeHtml(markdown).replace(/`([^`]+)`/g, '<code>$1</code>');
-
-function escapeHtml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-}

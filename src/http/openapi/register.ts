@@ -13,6 +13,7 @@ const tags = [
   { name: 'events', description: 'Changes to jobs and quotas as they happen' },
   { name: 'webhooks', description: 'Events sent to a URL of yours' },
   { name: 'quotas', description: 'Remaining time and space, quotes, statements and usage' },
+  { name: 'account', description: 'Who you are, and your tokens' },
   { name: 'systems', description: 'Limits, tools and health of the HPC systems' },
   { name: 'administration', description: 'Requests for administrators' },
   { name: 'operation', description: 'Probes and metrics for the operators of the service' },
@@ -38,13 +39,18 @@ export async function registerOpenApi(
         version,
         description:
           'Submits jobs to HPC systems, reports their progress, and accounts for time and space. Every request needs a ' +
-          'token, except those tagged `operation`. All errors are problem documents; [their codes](/docs/errors).',
+          'token, except those tagged `operation` and those with which programs and browsers sign in. All errors are problem documents; [their codes](/docs/errors).',
         contact: { name: 'The operators of this service' },
         license: { name: 'Apache 2.0', identifier: 'Apache-2.0' } as { name: string },
       },
       servers: [{ url: '/', description: 'The server that serves this document' }],
       tags,
-      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+      components: {
+        securitySchemes: {
+          bearer: { type: 'http', scheme: 'bearer' },
+          session: { type: 'apiKey', in: 'cookie', name: '__Host-bursar_session' },
+        },
+      },
       security: [{ bearer: [] }],
     },
     transform: ({ schema, url }) => ({ schema: withNamedPath(schema), url: url.replace(/\*$/, ':path') }),

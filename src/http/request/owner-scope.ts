@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { TProperties } from 'typebox';
+import type { Reach } from '../../domain/identity/policy.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import { actorOf } from './authentication.ts';
 import { queryUserId, userIdOf, userParam } from './path-params.ts';
@@ -14,7 +15,8 @@ export interface OwnerScope {
   /** For operation ids: `listJobs`, `listJobsOfUser`. */
   operationId(name: string): string;
   params: TProperties;
-  /** The user; undefined for all users. Throws unless the caller may see these resources. */
+  reach: Reach;
+  /** The user; undefined for all users. Throws if there is no such user. */
   ownerOf(request: FastifyRequest): Promise<string | undefined>;
 }
 
@@ -31,6 +33,7 @@ export function ownerScopes(base: string, access: AccessService) {
     describe: (resources) => `Your ${resources}`,
     operationId: (name) => name,
     params: {},
+    reach: 'own',
     ownerOf: async (request) => actorOf(request).userId,
   };
   const ofUser: OwnerScope = {
@@ -39,9 +42,10 @@ export function ownerScopes(base: string, access: AccessService) {
     describe: (resources) => `${capitalize(resources)} of a user`,
     operationId: (name) => `${name}OfUser`,
     params: userParam,
+    reach: 'others',
     ownerOf: async (request) => {
       const userId = userIdOf(request);
-      await access.requireAdminAndUser(actorOf(request), userId);
+      await access.requireUser(userId);
       return userId;
     },
   };
@@ -51,18 +55,15 @@ export function ownerScopes(base: string, access: AccessService) {
     describe: (resources) => `${capitalize(resources)} of all users`,
     operationId: (name) => `${name}OfAllUsers`,
     params: {},
-    ownerOf: async (request) => {
-      access.requireAdmin(actorOf(request));
-      return undefined;
-    },
+    reach: 'others',
+    ownerOf: async () => undefined,
   };
   /** All users, or the one in the query. */
   const byQuery: OwnerScope = {
     ...allUsers,
     ownerOf: async (request) => {
       const userId = queryUserId(request);
-      if (userId === undefined) return await allUsers.ownerOf(request);
-      await access.requireAdminAndUser(actorOf(request), userId);
+      if (userId !== undefined) await access.requireUser(userId);
       return userId;
     },
   };

@@ -28,12 +28,24 @@ export function projectScope(request: FastifyRequest): Required<PathScope> {
   return { hpc: segment(request, 'hpc') ?? '', project: segment(request, 'project_name') ?? '' };
 }
 
+/** The project in a path or query, if it names one. */
+export function projectOf(request: FastifyRequest): Required<PathScope> | undefined {
+  const { hpc, project } = { ...queryScope(request), ...pathScope(request) };
+  return hpc === undefined || project === undefined ? undefined : { hpc, project };
+}
+
 export function jobIdOf(request: FastifyRequest): string {
   return segment(request, 'job_id') ?? '';
 }
 
 export function userIdOf(request: FastifyRequest): string {
   return segment(request, 'user_id') ?? '';
+}
+
+/** A numeric id in a path. 0 if the path segment is not a number: no record has that id. */
+export function numericIdOf(request: FastifyRequest, name: string): number {
+  const text = (request.params as Record<string, string | undefined>)[name] ?? '';
+  return /^\d{1,15}$/.test(text) ? Number(text) : 0;
 }
 
 /** The system and the project in the query of a list over all users. */
@@ -68,4 +80,4 @@ function queryValue(
 }
 
 /** Replaces NUL, which PostgreSQL does not accept in a text. No name contains either character. */
-const withoutNul = (text: string) => text.replaceAll('\0', '\uFFFD');
+export const withoutNul = (text: string) => text.replaceAll('\0', '\uFFFD');

@@ -14,7 +14,12 @@ export const statusByCode = {
   webhook_refused: 400,
   token_missing: 401,
   token_invalid: 401,
+  session_ended: 401,
+  sign_in_failed: 401,
   forbidden: 403,
+  csrf_refused: 403,
+  user_disabled: 403,
+  insufficient_scope: 403,
   not_a_member: 403,
   banned: 403,
   project_closed: 403,
@@ -27,10 +32,13 @@ export const statusByCode = {
   file_unknown: 404,
   quota_unknown: 404,
   user_unknown: 404,
+  token_unknown: 404,
+  session_unknown: 404,
   webhook_unknown: 404,
   method_not_allowed: 405,
   timeout: 408,
   conflict: 409,
+  identity_conflict: 409,
   job_not_finished: 409,
   too_many_files: 409,
   idempotency_key_in_use: 409,
@@ -88,6 +96,9 @@ export const ProblemSchema = Type.Object(
 
 export interface Problem {
   status: number;
+  title: string;
+  detail: string;
+  /** The problem document. */
   body: string;
 }
 
@@ -96,19 +107,21 @@ export function toProblem(error: unknown, requestId: string): Problem {
   const publicError = error instanceof BursarError && isPublic(error.code) ? error : undefined;
   const code: PublicCode = publicError && isPublic(publicError.code) ? publicError.code : 'internal';
   const status = statusByCode[code];
+  const title = errorTitles[code];
+  const detail =
+    publicError?.message ??
+    'The request failed because of an internal error. Report it to the operators with its request_id.';
   const body = JSON.stringify({
     type: `/docs/errors#${code}`,
-    title: errorTitles[code],
+    title,
     status,
     code,
-    detail:
-      publicError?.message ??
-      'The request failed because of an internal error. Report it to the operators with its request_id.',
+    detail,
     request_id: requestId,
     ...publicError?.details,
     ...(publicError && publicError.fields.length > 0 ? { errors: publicError.fields } : {}),
   });
-  return { status, body };
+  return { status, title, detail, body };
 }
 
 function isPublic(code: ErrorCode): code is PublicCode {

@@ -29,12 +29,12 @@ export function formatEvent({ id, event, data }: ServerSentEvent): string {
 
 /**
  * Sends server-sent events until the source ends. The source must end soon after its signal is aborted: the client has
- * disconnected, or the server is closing and the client will reconnect. The next event is read only when the client has
+ * disconnected, or `ending` is aborted: the server is closing, for example. The next event is read only when the client has
  * taken the previous ones, so a slow client needs little memory.
  */
 export function sendEvents(
   reply: FastifyReply,
-  closing: AbortSignal,
+  ending: AbortSignal,
   source: (signal: AbortSignal) => AsyncIterable<ServerSentEvent>,
   heartbeatMs = defaultHeartbeatMs,
 ): FastifyReply {
@@ -45,7 +45,7 @@ export function sendEvents(
     .header('x-accel-buffering', 'no');
   if (reply.request.method === 'HEAD') return sendEmpty(reply);
 
-  const signal = requestSignal(reply, closing);
+  const signal = requestSignal(reply, ending);
   const frames = new PassThrough();
   const heartbeat = setInterval(() => {
     if (frames.readableLength === 0) frames.write(':\n\n');

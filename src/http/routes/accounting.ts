@@ -1,17 +1,16 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
-import { BursarError } from '../../domain/errors.ts';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import { describeJson, describeRoute } from '../openapi/describe-route.ts';
 import { actorOf } from '../request/authentication.ts';
 import { keyAndTarget, keyHeader } from '../request/idempotency-key.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
-import { parseQueryTime, timeExample } from '../request/parse-time.ts';
+import { parseRangeTime } from '../request/parse-time.ts';
 import { hpcParam, pathScope, projectParams, projectScope } from '../request/path-params.ts';
 import { payloadHeader, submissionHeaders } from '../request/submission.ts';
-import { describeTable, formatQuery, sendBatches, sendCsv, wantsCsv } from '../response/csv.ts';
-import { addResource } from './resource.ts';
+import { describeTable, formatQuery, sendBatches, sendCsv, tableFormat } from '../response/tables.ts';
+import { addResource, type Handler } from './resource.ts';
 
 const movementColumns = [
   'resource',
@@ -38,7 +37,8 @@ export function accountingRoutes(app: FastifyInstance, accounting: AccountingSer
 }
 
 function quoteRoutes(app: FastifyInstance, accounting: AccountingService): void {
-  const quote = (operationId: string, params: object) => ({
+  const quote = (operationId: string, params: object): Handler => ({
+    access: { action: 'quotas.read', reach: 'own' },
     schema: {
       ...describeRoute('quotas', operationId, 'Read the cost of a job and whether it would be accepted', {
         200: describeJson(Type.Ref('Quote'), 'The cost, and whether the job would be accepted.'),
@@ -70,6 +70,7 @@ const RangeQuery = Type.Object({
 function statementRoute(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
   addResource(app, `${scope.prefix}:hpc/:project_name/statement/`, {
     GET: {
+      access: { action: 'quotas.read', reach: scope.reach },
       schema: {
         ...describeRoute(
           scope.tag,
@@ -86,7 +87,7 @@ function statementRoute(app: FastifyInstance, accounting: AccountingService, sco
         const { from, to } = request.query as Static<typeof RangeQuery>;
         const range = { ...parseRangeTime('from', from), ...parseRangeTime('to', to) };
         const statement = await accounting.statement(userId, projectScope(request), range);
-        if (!wantsCsv(request)) return statement;
+        if (tableFormat(request) !== 'csv') return statement;
         const rows = (['time', 'space'] as const).flatMap((name) =>
           statement[name].movements.map((movement) => ({ ...movement, resource: name, unit: statement[name].unit })),
         );
@@ -99,6 +100,7 @@ function statementRoute(app: FastifyInstance, accounting: AccountingService, sco
 function usageRoute(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
   addResource(app, scope.prefix, {
     GET: {
+      access: { action: 'quotas.read', reach: scope.reach },
       schema: {
         ...describeRoute(
           scope.tag === 'usage' ? 'quotas' : scope.tag,
@@ -114,11 +116,4 @@ function usageRoute(app: FastifyInstance, accounting: AccountingService, scope: 
         sendBatches(request, reply, await accounting.usage(await scope.ownerOf(request)), usageColumns),
     },
   });
-}
-
-function parseRangeTime(name: 'from' | 'to', text: string | undefined) {
-  if (text === undefined) return {};
-  const at = parseQueryTime(text);
-  if (at === undefined) throw new BursarError('bad_request', `"${name}" is not a time. Write it as ${timeExample}.`);
-  return { [name]: at };
 }

@@ -10,59 +10,26 @@ import {
   RefundBody,
   TransferBody,
 } from '../../contract/administration.ts';
+import { BursarError } from '../../domain/errors.ts';
+import type { Action } from '../../domain/identity/policy.ts';
 import type { AdminCommand, AdminService } from '../../services/accounting/admin-service.ts';
-import type { AccessService } from '../../services/identity/access.ts';
 import type { PathScope } from '../../services/scope.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotencyKey, missingKey, requestTarget, requiredKeyHeader } from '../request/idempotency-key.ts';
 import { hpcParam, pathScope, projectParams, projectScope, userIdOf, userParam } from '../request/path-params.ts';
-import { addResource } from './resource.ts';
+import { addResource, type Handler, type Handlers } from './resource.ts';
 
 const tag = 'administration';
 
-/** Grants, projects, members, users, the audit trail and the check of the ledger, for administrators. */
-export function administrationRoutes(app: FastifyInstance, admin: AdminService, access: AccessService): void {
-  app.addHook('onRequest', async (request) => access.requireAdmin(actorOf(request)));
+/** Grants, projects, members and the check of the ledger. */
+export function administrationRoutes(app: FastifyInstance, admin: AdminService): void {
   grantRoutes(app, admin);
   projectRoutes(app, admin);
 
-  addResource(app, '/admin/users/', {
-    GET: {
-      schema: {
-        ...describeRoute(tag, 'listUsers', 'List all users with their roles', { 200: Type.Array(Type.Ref('User')) }),
-        description: 'A user exists from the first request with a valid token.',
-      },
-      handler: () => admin.listUsers(),
-    },
-  });
-  const AuditQuery = Type.Object({
-    limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
-    before: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: Number.MAX_SAFE_INTEGER,
-        description: 'Only records with a smaller id, for the next page.',
-      }),
-    ),
-  });
-  addResource(app, '/admin/audit/', {
-    GET: {
-      schema: {
-        ...describeRoute(tag, 'listAuditRecords', 'List admin actions, newest first', {
-          200: Type.Array(Type.Ref('AuditRecord')),
-        }),
-        description: 'The records are never changed.',
-        querystring: AuditQuery,
-      },
-      handler: (request) => {
-        const { limit, before } = request.query as Static<typeof AuditQuery>;
-        return admin.listAudit(limit, before);
-      },
-    },
-  });
   addResource(app, '/admin/ledger/proof/', {
     GET: {
+      access: { action: 'ledger.verify', reach: 'others' },
       schema: {
         ...describeRoute(tag, 'verifyLedger', 'Check all balances against the ledger entries', {
           200: Type.Ref('LedgerProof'),
@@ -77,13 +44,15 @@ export function administrationRoutes(app: FastifyInstance, admin: AdminService, 
 function grantRoutes(app: FastifyInstance, admin: AdminService): void {
   const prefix = '/admin/grants/:hpc/:project_name/';
   const post = <Body extends TObject>(
+    action: Action,
     operationId: string,
     summary: string,
     body: Body,
     run: (scope: Required<PathScope>, command: AdminCommand<Static<Body>>, request: FastifyRequest) => Promise<unknown>,
     options: { params?: object; response?: string } = {},
-  ) => ({
+  ): Handlers => ({
     POST: {
+      access: { action, reach: 'others' },
       schema: {
         ...describeRoute(tag, operationId, summary, {
           201: options.response === undefined ? Type.Array(Type.Ref('Account')) : Type.Ref(options.response),
@@ -94,7 +63,7 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
         headers: Type.Object(requiredKeyHeader),
         body,
       },
-      handler: async (request: FastifyRequest, reply: { code(status: number): unknown }) => {
+      handler: async (request, reply) => {
         const result = await run(projectScope(request), toCommand<Static<Body>>(request), request);
         reply.code(201);
         return result;
@@ -104,34 +73,46 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
   addResource(
     app,
     prefix,
-    post('changePool', 'Change the unallocated part of the pool', PoolGrantBody, admin.changePool),
+    post('projects.write', 'changePool', 'Change the unallocated part of the pool', PoolGrantBody, admin.changePool),
   );
   addResource(
     app,
     `${prefix}transfers/`,
-    post('transferGrant', 'Move a grant between members', TransferBody, admin.transfer),
+    post('grants.write', 'transferGrant', 'Move a grant between members', TransferBody, admin.transfer),
   );
-  addResource(app, `${prefix}refunds/`, post('refundJob', 'Refund charged time of a job', RefundBody, admin.refund));
+  addResource(
+    app,
+    `${prefix}refunds/`,
+    post('projects.write', 'refundJob', 'Refund charged time of a job', RefundBody, admin.refund),
+  );
   addResource(
     app,
     `${prefix}periods/`,
-    post('openPeriod', 'Open a grant period', PeriodBody, admin.openPeriod, { response: 'Period' }),
+    post('projects.write', 'openPeriod', 'Open a grant period', PeriodBody, admin.openPeriod, { response: 'Period' }),
   );
   addResource(
     app,
     `${prefix}members/:user_id/`,
     post(
+      'grants.write',
       'changeMemberQuota',
       "Change a member's quota",
       CapGrantBody,
-      (project, command, request) => admin.changeCap(project, userIdOf(request), command),
+      (project, command, request) => {
+        if (request.isManager && command.body.source !== 'pool') throw onlyFromPool();
+        return admin.changeCap(project, userIdOf(request), command);
+      },
       { params: userParam },
     ),
   );
 }
 
+const onlyFromPool = () =>
+  new BursarError('forbidden', 'A manager cannot change the pool of the project. Send "source": "pool".');
+
 function projectRoutes(app: FastifyInstance, admin: AdminService): void {
-  const list = (operationId: string, params: object) => ({
+  const list = (operationId: string, params: object): Handler => ({
+    access: { action: 'projects.read', reach: 'others' },
     schema: {
       ...describeRoute(tag, operationId, 'List projects', { 200: Type.Array(Type.Ref('Project')) }),
       description: 'All projects, including closed ones.',
@@ -143,6 +124,7 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
   addResource(app, '/admin/projects/:hpc/', {
     GET: list('listProjectsOnSystem', hpcParam),
     POST: {
+      access: { action: 'projects.write', reach: 'others' },
       schema: {
         ...describeRoute(tag, 'createProject', 'Create a project', { 201: Type.Ref('Project') }),
         description: 'Every user joins it with `auto_join`; otherwise members are added.',
@@ -159,6 +141,7 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
   });
   addResource(app, '/admin/projects/:hpc/:project_name/close/', {
     POST: {
+      access: { action: 'projects.write', reach: 'others' },
       schema: {
         ...describeRoute(tag, 'closeProject', 'Close a project, so that it accepts no more jobs', {
           200: Type.Ref('Project'),
@@ -173,6 +156,7 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
   });
   addResource(app, '/admin/projects/:hpc/:project_name/members/', {
     GET: {
+      access: { action: 'projects.read', reach: 'others' },
       schema: {
         ...describeRoute(tag, 'listMembers', 'List the members of a project', { 200: Type.Array(Type.Ref('Member')) }),
         description: 'All members, including removed and banned ones.',
@@ -183,6 +167,7 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
   });
   addResource(app, '/admin/projects/:hpc/:project_name/members/:user_id/', {
     PUT: {
+      access: { action: 'members.write', reach: 'others' },
       schema: {
         ...describeRoute(tag, 'setMember', 'Add, remove, ban or unban a member', { 200: Type.Ref('Member') }),
         description: 'Can be repeated. A removed or banned member cannot submit, but keeps the jobs.',

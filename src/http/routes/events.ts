@@ -5,17 +5,18 @@ import type { EventService } from '../../services/events/event-service.ts';
 import type { EventPosition, StreamedEvent } from '../../services/events/read-events.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
-import { type Authenticate, accessCheck, actorOf } from '../request/authentication.ts';
+import type { AccessWatch } from '../request/access-watch.ts';
+import { actorOf } from '../request/authentication.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { sendJson } from '../response/send.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
-import { closingSignal, requestSignal } from '../server/abort-signals.ts';
+import { closingSignal } from '../server/abort-signals.ts';
 import type { OpenRequests } from '../server/open-requests.ts';
 import { addResource } from './resource.ts';
 
 export interface EventRouteOptions {
   heartbeatMs: number;
-  authenticate: Authenticate;
+  accessWatch: AccessWatch;
   openRequests: OpenRequests;
 }
 
@@ -74,6 +75,7 @@ function eventRoute(
 ): void {
   addResource(app, scope.prefix, {
     GET: {
+      access: { action: 'events.read', reach: scope.reach },
       schema: {
         ...describeRoute(scope.tag, scope.operationId('listEvents'), scope.describe('events, as they happen'), {
           200: eventResponse,
@@ -86,10 +88,12 @@ function eventRoute(
       handler: async (request, reply) => {
         options.openRequests.openUntilClosed('event_listener', actorOf(request).userId, reply);
         const userId = (await scope.ownerOf(request)) ?? '';
-        const eventLog = await events.open(userId, parsePosition(request), accessCheck(request, options.authenticate));
-        if (wantsStream(request)) return sendEventStream(reply, closing, options.heartbeatMs, eventLog.follow);
+        const { heartbeatMs, accessWatch } = options;
+        const eventLog = await events.open(userId, parsePosition(request), accessWatch.createCheck(request));
+        const signal = accessWatch.signal(request, reply, closing);
+        if (wantsStream(request)) return sendEventStream(reply, signal, heartbeatMs, eventLog.follow);
         const { limit = 100, wait = 0 } = request.query as Static<typeof EventQuery>;
-        const json = await eventLog.poll({ limit, waitMs: Math.ceil(wait * 1000) }, requestSignal(reply, closing));
+        const json = await eventLog.poll({ limit, waitMs: Math.ceil(wait * 1000) }, signal);
         return sendJson(reply.header('cache-control', 'no-store'), 200, json);
       },
     },
@@ -98,7 +102,7 @@ function eventRoute(
 
 function sendEventStream(
   reply: FastifyReply,
-  closing: AbortSignal,
+  ending: AbortSignal,
   heartbeatMs: number,
   follow: (signal: AbortSignal) => AsyncIterable<StreamedEvent>,
 ): FastifyReply {
@@ -110,7 +114,7 @@ function sendEventStream(
       if (!(error instanceof BursarError)) throw error;
     }
   }
-  return sendEvents(reply, closing, toServerSentEvents, heartbeatMs);
+  return sendEvents(reply, ending, toServerSentEvents, heartbeatMs);
 }
 
 /** A stream is the default. JSON needs an Accept header or a parameter that only JSON has. */

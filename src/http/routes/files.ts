@@ -7,6 +7,7 @@ import type { FileService } from '../../services/jobs/file-service.ts';
 import type { FileRequest, ListedFile } from '../../services/jobs/read-files.ts';
 import { describeRoute, notModified, selectHeaders } from '../openapi/describe-route.ts';
 import { actorOf } from '../request/authentication.ts';
+import { authorize } from '../request/authorization.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { jobIdOf, jobParams, projectScope } from '../request/path-params.ts';
 import { streamJsonArray } from '../response/json-array.ts';
@@ -48,10 +49,16 @@ export function fileRoutes(
   openRequests: OpenRequests,
 ): void {
   const { own, anyUser } = ownerScopes('files', access);
-  for (const scope of [own, anyUser]) readRoutes(app, files, scope, openRequests);
+  for (const scope of [own, anyUser]) readRoutes(app, files, scope, access, openRequests);
 }
 
-function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope, openRequests: OpenRequests): void {
+function readRoutes(
+  app: FastifyInstance,
+  files: FileService,
+  scope: OwnerScope,
+  access: AccessService,
+  openRequests: OpenRequests,
+): void {
   const { tag } = scope;
   const params = { ...scope.params, ...jobParams };
   const toFileRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<FileRequest> => {
@@ -69,6 +76,7 @@ function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope,
   const handleFolder = async (request: FastifyRequest, reply: FastifyReply) => {
     const fileRequest = await toFileRequest(request, reply);
     const { archive } = request.query as { archive?: 'zip' };
+    if (archive !== undefined) await authorize(request, { action: 'files.read', reach: scope.reach }, access);
     if (archive === undefined) return sendList(reply, await files.list(fileRequest));
     return sendArchive(reply, fileRequest, () => files.archive(fileRequest));
   };
@@ -80,6 +88,7 @@ function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope,
   const list = `${scope.prefix}:hpc/:project_name/:job_id/`;
   addResource(app, list, {
     GET: {
+      access: { action: 'files.list', reach: scope.reach },
       schema: {
         ...describeRoute(tag, scope.operationId('listJobFiles'), scope.describe('job: its files'), {
           200: folderResponse,
@@ -93,6 +102,7 @@ function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope,
   });
   addResource(app, `${list}*`, {
     GET: {
+      access: { action: 'files.read', reach: scope.reach },
       schema: {
         ...describeRoute(tag, scope.operationId('getJobFile'), scope.describe('job: one of its files'), fileResponses),
         description:

@@ -1,7 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import Type, { type TProperties } from 'typebox';
+import Type, { type Static, type TObject, type TProperties } from 'typebox';
+import { ReasonBody, reasonQuery } from '../../contract/administration.ts';
 import { toJobPath } from '../../contract/job.ts';
 import type { AccessService } from '../../services/identity/access.ts';
+import type { JobAction } from '../../services/jobs/find-job.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { PathScope } from '../../services/scope.ts';
 import { describeJson, describeRoute, describeVersioned } from '../openapi/describe-route.ts';
@@ -24,10 +26,11 @@ import { submissionHeaders, submissionSchema, zipBody } from '../request/submiss
 import { sendTagged, sendVersioned } from '../response/conditional.ts';
 import { sendJson } from '../response/send.ts';
 import type { OpenRequests } from '../server/open-requests.ts';
-import { addResource, type Handlers } from './resource.ts';
+import { addResource, type Handler, type Handlers } from './resource.ts';
 
 const JobList = Type.Array(Type.Ref('Job'));
 const OneJob = Type.Ref('Job');
+
 /** Lists, reads, submits, cancels and deletes jobs (4.1 and 4.2 of the interface). Only users submit jobs. */
 export function jobRoutes(
   app: FastifyInstance,
@@ -51,6 +54,7 @@ export function jobRoutes(
     ...submit('submitJobToProject', projectParams),
   });
   jobPaths(app, jobs, own);
+  addResource(app, cancelPath(own), { POST: cancelHandler(jobs, own, { headers: Type.Object(keyHeader) }) });
 
   const query = { ...userQuery, ...scopeQuery, ...listQuery };
   addResource(app, '/admin/jobs/', {
@@ -77,8 +81,9 @@ function listHandler(
   jobs: JobService,
   scope: OwnerScope,
   { operationId, summary, params, query, scopeOf }: ListOptions,
-) {
+): Handler {
   return {
+    access: { action: 'jobs.read', reach: scope.reach },
     schema: {
       ...describeRoute(
         scope.tag,
@@ -99,18 +104,60 @@ function listHandler(
   };
 }
 
-function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): void {
-  const { tag } = scope;
-  const path = `${scope.prefix}:hpc/:project_name/:job_id/`;
-  const params = Type.Object({ ...scope.params, ...jobParams });
-  const actionOf = async (request: FastifyRequest) => ({
-    actor: actorOf(request),
+/** Cancels jobs of other users. The reason is JSON, unlike the bodies of the other paths of jobs. */
+export function adminCancelRoutes(app: FastifyInstance, jobs: JobService, access: AccessService): void {
+  const { anyUser } = ownerScopes('jobs', access);
+  const schema = { headers: Type.Object(keyHeader), body: ReasonBody };
+  addResource(app, cancelPath(anyUser), { POST: cancelHandler(jobs, anyUser, schema) });
+}
+
+const jobPath = (scope: OwnerScope) => `${scope.prefix}:hpc/:project_name/:job_id/`;
+const cancelPath = (scope: OwnerScope) => `${jobPath(scope)}cancel/`;
+
+async function toAction(request: FastifyRequest, scope: OwnerScope, reason: string | undefined): Promise<JobAction> {
+  const actor = actorOf(request);
+  const by = request.isManager ? 'project_manager' : actor.role;
+  return {
+    actor,
     owner: await scope.ownerOf(request),
     scope: projectScope(request),
     jobId: jobIdOf(request),
-  });
+    ...(reason !== undefined && { intervention: { reason, by } }),
+  };
+}
+
+function cancelHandler(jobs: JobService, scope: OwnerScope, schema: { headers: TObject; body?: TObject }): Handler {
+  return {
+    access: { action: 'jobs.cancel', reach: scope.reach },
+    schema: {
+      ...describeRoute(scope.tag, scope.operationId('cancelJob'), scope.describe('job: cancel it'), {
+        200: describeJson(OneJob, 'The job, which had already ended.'),
+        202: describeJson(OneJob, 'The job, which the system will cancel.'),
+      }),
+      description:
+        '202 with the job as it is now: the system cancels it, and its end follows as the event `job.ended`. 200 with ' +
+        'the unchanged job if it has already ended. Can be repeated, and never deletes files.' +
+        (scope.reach === 'others' ? ' The owner is told the reason by the event `job.cancel_requested`.' : ''),
+      params: Type.Object({ ...scope.params, ...jobParams }),
+      ...schema,
+    },
+    handler: async (request, reply) => {
+      const { reason } = (request.body ?? {}) as Partial<Static<typeof ReasonBody>>;
+      const action = await toAction(request, scope, reason);
+      const { json, hasEnded } = await jobs.cancel(action, idempotentRequest(request));
+      return sendJson(reply, hasEnded ? 200 : 202, json);
+    },
+  };
+}
+
+function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): void {
+  const { tag } = scope;
+  const path = jobPath(scope);
+  const params = Type.Object({ ...scope.params, ...jobParams });
+  const ofOthers = scope.reach === 'others';
   addResource(app, path, {
     GET: {
+      access: { action: 'jobs.read', reach: scope.reach },
       schema: {
         ...describeRoute(
           tag,
@@ -127,6 +174,7 @@ function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): vo
       },
     },
     DELETE: {
+      access: { action: 'jobs.delete', reach: scope.reach },
       schema: {
         ...describeRoute(
           tag,
@@ -136,33 +184,21 @@ function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): vo
             200: describeJson(OneJob, 'The job, without files.'),
           },
         ),
-        description: 'Can be repeated. An unfinished job is 409 `job_not_finished`: cancel it first.',
-        params,
-      },
-      handler: async (request, reply) => sendJson(reply, 200, await jobs.delete(await actionOf(request))),
-    },
-  });
-  addResource(app, `${path}cancel/`, {
-    POST: {
-      schema: {
-        ...describeRoute(tag, scope.operationId('cancelJob'), scope.describe('job: cancel it'), {
-          200: describeJson(OneJob, 'The job, which had already ended.'),
-          202: describeJson(OneJob, 'The job, which the system will cancel.'),
-        }),
         description:
-          '202 with the job as it is now: the system cancels it, and its end follows as the event `job.ended`. 200 with ' +
-          'the unchanged job if it has already ended. Can be repeated, and never deletes files.',
+          'Can be repeated. An unfinished job is 409 `job_not_finished`: cancel it first.' +
+          (ofOthers ? ' The owner is told the reason by the event `job.deleted`.' : ''),
         params,
-        headers: Type.Object(keyHeader),
+        ...(ofOthers && { querystring: Type.Object(reasonQuery) }),
       },
       handler: async (request, reply) => {
-        const { json, hasEnded } = await jobs.cancel(await actionOf(request), idempotentRequest(request));
-        return sendJson(reply, hasEnded ? 200 : 202, json);
+        const { reason } = request.query as { reason?: string };
+        return sendJson(reply, 200, await jobs.delete(await toAction(request, scope, reason)));
       },
     },
   });
   addResource(app, `${path}timeline/`, {
     GET: {
+      access: { action: 'jobs.read', reach: scope.reach },
       schema: {
         ...describeRoute(tag, scope.operationId('getJobTimeline'), scope.describe('job: its timeline'), {
           200: describeJson(Type.Ref('Timeline'), 'The history of the job.'),
@@ -185,6 +221,7 @@ function submitHandlers(
   const contentTypes = new WeakMap<FastifyRequest, string | undefined>();
   return (operationId, params) => ({
     POST: {
+      access: { action: 'jobs.submit', reach: 'own' },
       schema: {
         ...describeRoute('jobs', operationId, 'Submit a job', {
           201: describeJson(OneJob, 'The new job.', ['Location']),

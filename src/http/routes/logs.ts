@@ -5,7 +5,8 @@ import { BursarError } from '../../domain/errors.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
-import { type Authenticate, accessCheck, actorOf } from '../request/authentication.ts';
+import type { AccessWatch } from '../request/access-watch.ts';
+import { actorOf } from '../request/authentication.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { jobIdOf, jobParams, projectScope } from '../request/path-params.ts';
 import { toLogEvents } from '../response/log-events.ts';
@@ -44,7 +45,7 @@ const logResponses = {
 const keepAliveMs = 30_000;
 
 export interface LogRouteOptions {
-  authenticate: Authenticate;
+  accessWatch: AccessWatch;
   openRequests: OpenRequests;
 }
 
@@ -64,17 +65,18 @@ function logRoute(
   app: FastifyInstance,
   files: FileService,
   scope: OwnerScope,
-  { authenticate, openRequests }: LogRouteOptions,
+  { accessWatch, openRequests }: LogRouteOptions,
   closing: AbortSignal,
 ): void {
   addResource(app, `${scope.prefix}:hpc/:project_name/:job_id/log/`, {
     GET: {
+      access: { action: 'files.read', reach: scope.reach },
       schema: {
         ...describeRoute(scope.tag, scope.operationId('getJobLog'), scope.describe('job: its output'), logResponses),
         description:
           'Text or, with `Accept: text/event-stream`, server-sent events. The data of an event is JSON with `offset` and ' +
           '`text`; its id is the offset to resume from. The last event, `end`, is sent when the log is complete. If the ' +
-          'server stops while a log is followed, text ends in the middle of the response (an error of the transfer), and ' +
+          'server stops, or the token is revoked, while a log is followed, text ends in the middle of the response (an error of the transfer), and ' +
           'events end without `end`. Repeat the request with the next offset.',
         params: Type.Object({ ...scope.params, ...jobParams }),
         querystring: LogQuery,
@@ -92,14 +94,14 @@ function logRoute(
         const kind = follow === '1' ? 'log_follower' : 'download';
         const user = actorOf(request).userId;
         openRequests.openUntilClosed(kind, user, reply);
-        const signal = requestSignal(reply, closing);
+        const signal = follow === '1' ? accessWatch.signal(request, reply, closing) : requestSignal(reply, closing);
         const owner = await scope.ownerOf(request);
         const project = projectScope(request);
         const log = await files.openLog({ owner, user, project, jobId: jobIdOf(request), stream, signal });
         const lastEventId = request.headers['last-event-id'];
         const from = lastEventId === undefined ? offset : Number(lastEventId);
         if (from > log.size && follow === '0') throw beyondEnd(from, log.size);
-        const checkAccess = accessCheck(request, authenticate);
+        const checkAccess = accessWatch.createCheck(request);
         const chunks = () => (follow === '1' ? withAccessCheck(log.follow(from), checkAccess) : log.read(from));
         if (!acceptsEventStream(request)) return sendText(reply, chunks, signal);
         // 204 tells an EventSource not to reconnect.

@@ -24,7 +24,7 @@ export interface ProbeRouteOptions {
   findWarnings(): Promise<string[]>;
   /** Null on a server that does not serve the metrics. */
   metrics: MetricsOptions | null;
-  limits: Pick<RateLimits, 'anonymous'>;
+  limits: Pick<RateLimits, 'anonymous' | 'invalidToken'>;
 }
 
 export interface MetricsOptions {
@@ -38,9 +38,10 @@ export interface MetricsOptions {
 export function probeRoutes(app: FastifyInstance, options: ProbeRouteOptions): void {
   const { findProblems, findWarnings, metrics, limits } = options;
   app.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply, 'probe'));
-  if (metrics !== null) metricsRoute(app, metrics);
+  if (metrics !== null) metricsRoute(app, metrics, limits);
   addResource(app, '/livez', {
     GET: {
+      access: null,
       schema: {
         ...describeRoute('operation', 'getLiveness', 'Check that the process is alive', { 200: Ok }),
         description: 'Restart the server if this fails. It does not check the database.',
@@ -51,6 +52,7 @@ export function probeRoutes(app: FastifyInstance, options: ProbeRouteOptions): v
   });
   addResource(app, '/readyz', {
     GET: {
+      access: null,
       schema: {
         ...describeRoute('operation', 'getReadiness', 'Check that requests can be served', { 200: Ready }),
         description: 'Fails with 503 while the database does not respond or data cannot be stored.',
@@ -66,9 +68,14 @@ export function probeRoutes(app: FastifyInstance, options: ProbeRouteOptions): v
   });
 }
 
-function metricsRoute(app: FastifyInstance, { read, token }: MetricsOptions): void {
+function metricsRoute(
+  app: FastifyInstance,
+  { read, token }: MetricsOptions,
+  limits: Pick<RateLimits, 'invalidToken'>,
+): void {
   addResource(app, '/metrics', {
     GET: {
+      access: null,
       schema: {
         ...describeRoute('operation', 'getMetrics', 'Read the metrics, in the text format of Prometheus', {
           200: { description: 'The metrics.', content: { 'text/plain': { schema: Type.String() } } },
@@ -76,8 +83,12 @@ function metricsRoute(app: FastifyInstance, { read, token }: MetricsOptions): vo
         description: 'Counters and gauges of this server. They reveal nothing about users.',
         ...(token === undefined ? { security: [] } : {}),
       },
-      onRequest: async (request) => {
-        if (token !== undefined) requireMetricsToken(request.headers.authorization, token);
+      onRequest: async (request, reply) => {
+        const { authorization } = request.headers;
+        if (token === undefined || hasMetricsToken(authorization, token)) return;
+        limits.invalidToken(request, reply);
+        const message = 'This is not the token of the metrics. Ask the operators of this server.';
+        throw new BursarError('token_invalid', message);
       },
       handler: async (_request, reply) =>
         reply.header('content-type', 'text/plain; version=0.0.4; charset=utf-8').send(await read()),
@@ -85,12 +96,12 @@ function metricsRoute(app: FastifyInstance, { read, token }: MetricsOptions): vo
   });
 }
 
-function requireMetricsToken(authorization: string | undefined, token: string): void {
+/** Throws if there is no token at all. */
+function hasMetricsToken(authorization: string | undefined, token: string): boolean {
   if (authorization === undefined) {
     throw new BursarError('token_missing', 'Send the header "Authorization: Bearer <token of the metrics>".');
   }
   // Digests have the same length, so that the comparison takes the same time for every token.
   const digest = (text: string) => createHash('sha256').update(text).digest();
-  if (timingSafeEqual(digest(authorization), digest(`Bearer ${token}`))) return;
-  throw new BursarError('token_invalid', 'This is not the token of the metrics. Ask the operators of this server.');
+  return timingSafeEqual(digest(authorization), digest(`Bearer ${token}`));
 }

@@ -19,6 +19,7 @@ export function quotaRoutes(app: FastifyInstance, accounting: AccountingService,
   for (const scope of [own, ofUser]) readRoutes(app, accounting, scope);
   addResource(app, allUsers.prefix, {
     GET: {
+      access: { action: 'quotas.read', reach: allUsers.reach },
       schema: {
         ...describeRoute(allUsers.tag, allUsers.operationId('listQuotas'), allUsers.describe('quotas'), quotaList),
         description,
@@ -47,15 +48,17 @@ function readRoutes(app: FastifyInstance, accounting: AccountingService, scope: 
     description,
     params: Type.Object({ ...scope.params, ...params }),
   });
+  const access = { action: 'quotas.read', reach: scope.reach } as const;
   const list = listHandler(accounting, scope, pathScope);
   addResource(app, prefix, {
-    GET: { schema: schema('listQuotas', 'quotas on all systems', {}, quotaList), handler: list },
+    GET: { access, schema: schema('listQuotas', 'quotas on all systems', {}, quotaList), handler: list },
   });
   addResource(app, `${prefix}:hpc/`, {
-    GET: { schema: schema('listQuotasOnSystem', 'quotas on one system', hpcParam, quotaList), handler: list },
+    GET: { access, schema: schema('listQuotasOnSystem', 'quotas on one system', hpcParam, quotaList), handler: list },
   });
   addResource(app, `${prefix}:hpc/:project_name/`, {
     GET: {
+      access,
       schema: schema('getQuota', 'quota in one project', projectParams, oneQuota),
       handler: async (request, reply) => {
         const userId = (await scope.ownerOf(request)) ?? '';

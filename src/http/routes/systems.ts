@@ -15,6 +15,7 @@ const description = 'What a Payload may contain, and whether the system accepts 
 export function systemRoutes(app: FastifyInstance, systems: SystemService): void {
   addResource(app, '/hpc/', {
     GET: {
+      access: { action: 'systems.read', reach: 'own' },
       schema: {
         ...describeRoute('systems', 'listSystems', 'List the HPC systems with their limits, tools and health', {
           200: Type.Array(Type.Ref('System')),
@@ -26,6 +27,7 @@ export function systemRoutes(app: FastifyInstance, systems: SystemService): void
   });
   addResource(app, '/hpc/:hpc/', {
     GET: {
+      access: { action: 'systems.read', reach: 'own' },
       schema: {
         ...describeRoute('systems', 'getSystem', 'Read one HPC system', { 200: Type.Ref('System') }),
         description,
@@ -41,6 +43,7 @@ export function adminSystemRoutes(app: FastifyInstance, systems: SystemService):
   const adminDescription = 'Like `/hpc/`, but `detail` has the error of the scheduler, with its paths and remedies.';
   addResource(app, '/admin/systems/', {
     GET: {
+      access: { action: 'systems.read', reach: 'others' },
       schema: {
         ...describeRoute(
           tag,
@@ -57,6 +60,7 @@ export function adminSystemRoutes(app: FastifyInstance, systems: SystemService):
   });
   addResource(app, '/admin/systems/:hpc/', {
     GET: {
+      access: { action: 'systems.read', reach: 'others' },
       schema: {
         ...describeRoute(tag, 'getSystemForAdministrators', 'Read one HPC system with the error of its scheduler', {
           200: Type.Ref('System'),
@@ -75,6 +79,7 @@ function pauseRoutes(app: FastifyInstance, systems: SystemService): void {
   for (const action of ['pause', 'resume'] as const) {
     addResource(app, `/admin/systems/:hpc/${action}/`, {
       POST: {
+        access: { action: 'systems.pause', reach: 'others' },
         schema: {
           ...describeRoute(tag, `${action}System`, `${action === 'pause' ? 'Pause' : 'Resume'} a system`, {
             200: Type.Ref('System'),

@@ -8,6 +8,7 @@ import { describeRoute } from '../openapi/describe-route.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
 import { ownerScopes } from '../request/owner-scope.ts';
+import { numericIdOf } from '../request/path-params.ts';
 import { addResource } from './resource.ts';
 
 const tag = 'webhooks';
@@ -17,20 +18,16 @@ const Params = Type.Object(webhookParams);
 const KeyHeader = Type.Object(keyHeader);
 
 const userIdOf = (request: FastifyRequest) => actorOf(request).userId;
-/** NaN if the path segment is not an id. No record has that id. */
-const idParam = (request: FastifyRequest, name: 'webhook_id' | 'delivery_id') => {
-  const text = (request.params as Record<string, string>)[name] ?? '';
-  return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-};
 /** No cache between here and the caller may keep a response that shows a secret. */
 const withSecret = (reply: FastifyReply) => reply.header('cache-control', 'no-store');
-const webhookIdOf = (request: FastifyRequest) => idParam(request, 'webhook_id');
-const deliveryIdOf = (request: FastifyRequest) => idParam(request, 'delivery_id');
+const webhookIdOf = (request: FastifyRequest) => numericIdOf(request, 'webhook_id');
+const deliveryIdOf = (request: FastifyRequest) => numericIdOf(request, 'delivery_id');
 
 /** URLs that a user registers to receive events. */
 export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   addResource(app, '/webhooks/', {
     GET: {
+      access: { action: 'webhooks.read', reach: 'own' },
       schema: {
         ...describeRoute(tag, 'listWebhooks', 'List your webhooks', { 200: Type.Array(Type.Ref('Webhook')) }),
         description: 'With their state. No list shows a secret.',
@@ -38,6 +35,7 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
       handler: (request) => webhooks.list(userIdOf(request)),
     },
     POST: {
+      access: { action: 'webhooks.write', reach: 'own' },
       schema: {
         ...describeRoute(tag, 'createWebhook', 'Create a webhook', { 201: Type.Ref('WebhookWithSecret') }),
         description: 'Events are sent to its URL, signed as in Standard Webhooks. Only this response shows the secret.',
@@ -53,6 +51,7 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
   });
   addResource(app, '/webhooks/:webhook_id/', {
     GET: {
+      access: { action: 'webhooks.read', reach: 'own' },
       schema: {
         ...describeRoute(tag, 'getWebhook', 'Read one webhook', { 200: Type.Ref('Webhook') }),
         description: 'Shows whether deliveries fail, and why the webhook was disabled.',
@@ -61,6 +60,7 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
       handler: (request) => webhooks.read(userIdOf(request), webhookIdOf(request)),
     },
     PATCH: {
+      access: { action: 'webhooks.write', reach: 'own' },
       schema: {
         ...describeRoute(tag, 'changeWebhook', 'Change a webhook or enable it again', { 200: Type.Ref('Webhook') }),
         description:
@@ -72,6 +72,7 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
         webhooks.update(userIdOf(request), webhookIdOf(request), request.body as Static<typeof WebhookChangeBody>),
     },
     DELETE: {
+      access: { action: 'webhooks.write', reach: 'own' },
       schema: {
         ...describeRoute(tag, 'deleteWebhook', 'Delete a webhook', { 200: Type.Ref('Webhook') }),
         description: 'Returns the webhook as it was. A webhook that an administrator has disabled cannot be deleted.',
@@ -82,6 +83,7 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
   });
   addResource(app, '/webhooks/:webhook_id/secret/', {
     POST: {
+      access: { action: 'webhooks.write', reach: 'own' },
       schema: {
         ...describeRoute(tag, 'rotateWebhookSecret', 'Replace the secret of a webhook', {
           200: Type.Ref('WebhookWithSecret'),
@@ -98,6 +100,7 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
   });
   addResource(app, '/webhooks/:webhook_id/test/', {
     POST: {
+      access: { action: 'webhooks.write', reach: 'own' },
       schema: {
         ...describeRoute(tag, 'testWebhook', 'Send a test delivery', { 202: Type.Ref('Delivery') }),
         description: 'Sends an event of the type `webhook.test`. Read the delivery to see the result.',
@@ -126,6 +129,7 @@ function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   const prefix = '/webhooks/:webhook_id/deliveries/';
   addResource(app, prefix, {
     GET: {
+      access: { action: 'webhooks.read', reach: 'own' },
       schema: {
         ...describeRoute(tag, 'listDeliveries', 'List deliveries, newest first', {
           200: Type.Array(Type.Ref('Delivery')),
@@ -142,6 +146,7 @@ function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   });
   addResource(app, `${prefix}:delivery_id/`, {
     GET: {
+      access: { action: 'webhooks.read', reach: 'own' },
       schema: {
         ...describeRoute(tag, 'getDelivery', 'Read one delivery', { 200: Type.Ref('Delivery') }),
         description: 'With the result of the last attempt.',
@@ -152,6 +157,7 @@ function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   });
   addResource(app, `${prefix}:delivery_id/send/`, {
     POST: {
+      access: { action: 'webhooks.write', reach: 'own' },
       schema: {
         ...describeRoute(tag, 'resendDelivery', 'Send a delivery again with the same id', {
           202: Type.Ref('Delivery'),
@@ -174,6 +180,7 @@ export function adminWebhookRoutes(app: FastifyInstance, webhooks: WebhookServic
   for (const scope of [ofUser, allUsers]) {
     addResource(app, scope.prefix, {
       GET: {
+        access: { action: 'webhooks.read', reach: scope.reach },
         schema: {
           ...describeRoute(scope.tag, scope.operationId('listWebhooks'), scope.describe('webhooks'), {
             200: Type.Array(Type.Ref('Webhook')),
@@ -192,6 +199,7 @@ export function adminWebhookRoutes(app: FastifyInstance, webhooks: WebhookServic
   for (const [action, summary, description] of actions) {
     addResource(app, `${ofUser.prefix}:webhook_id/${action}/`, {
       POST: {
+        access: { action: 'webhooks.write', reach: 'others' },
         schema: {
           ...describeRoute(ofUser.tag, `${action}Webhook`, summary, { 200: Type.Ref('Webhook') }),
           description,

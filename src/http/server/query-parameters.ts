@@ -8,13 +8,15 @@ const maxReportedNames = 20;
 
 /**
  * Rejects query parameters that the schema of the route does not have, on every route that is added afterwards: a
- * misspelt filter would otherwise return everything. Also rejects numbers that are not decimal. The pages of Swagger UI handle
+ * misspelt filter would otherwise return everything. A route whose schema allows additional
+ * properties is exempt. Also rejects numbers that are not decimal. The pages of Swagger UI handle
  * their own parameters.
  */
 export function checkQueryParameters(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     if (route.url === '/docs' || route.url.startsWith('/docs/')) return;
     const { querystring } = route.schema ?? {};
+    if ((querystring as { additionalProperties?: unknown } | undefined)?.additionalProperties === true) return;
     // A route with a compiler of its own parses its query itself.
     const numbers = route.validatorCompiler === undefined ? findNumbers(querystring) : [];
     route.preValidation = [

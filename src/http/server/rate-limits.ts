@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { BursarError } from '../../domain/errors.ts';
 import type { Caller } from '../../services/identity/actor.ts';
+import { networkOf } from './client-network.ts';
 import { consume, type RateLimitState, type RatePolicy } from './rate-limit.ts';
 
 export interface RateLimitSettings {
@@ -9,13 +10,17 @@ export interface RateLimitSettings {
   userRequests: number;
   tokenRequests: number;
   addressRequests: number;
+  /** These two are per minute, whatever the window of the other limits is. */
+  failedSignIns: number;
+  startedSignIns: number;
 }
 
 type CallerKey = Pick<Caller, 'userId' | 'tokenHash'>;
 
 /**
- * Keeps the loop of one caller from starving the others. Each instance counts for itself, in memory. `caller`
- * and `anonymous` throw `too_many_requests` when a limit is reached.
+ * Keeps the loop of one caller from starving the others, and slows down those who guess tokens and codes. Each instance counts
+ * for itself, in memory. All functions but `callerCounter` throw `too_many_requests` when a limit is reached. Clients without a
+ * valid token are counted by network: an IPv4 address, or the /64 of an IPv6 address, which one host can have all to itself.
  */
 export interface RateLimits {
   /** Counts a request with a valid token against the limits of its user and of its token. */
@@ -25,8 +30,21 @@ export interface RateLimits {
    * nothing and returns undefined. It finds the counters once, for code that counts often.
    */
   callerCounter(caller: CallerKey): () => string | undefined;
-  /** Counts a request without a valid token against the limit of its address. Probes have a limit of their own. */
+  /** Counts a request without a token against the limit of its network. Probes have a limit of their own. */
   anonymous(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
+  /**
+   * Counts a request with a token that is not valid like `anonymous`, and as a failed sign-in. A valid token from the same
+   * network still works, and so do sign-ins: the broken script of one user must not lock out an institute behind one address.
+   */
+  invalidToken(request: FastifyRequest, reply: FastifyReply): void;
+  /**
+   * Runs a sign-in with a code that is short enough to be guessed, unless too many have failed: then it throws before the code
+   * is checked. The attempt is counted first, so that concurrent attempts cannot exceed the limit, and no longer counts unless
+   * it fails with `sign_in_failed`.
+   */
+  signIn<T>(request: FastifyRequest, reply: FastifyReply, attempt: () => Promise<T>): Promise<T>;
+  /** Counts the start of a sign-in: it stores something for somebody who is not known yet. */
+  signInStart(request: FastifyRequest, reply: FastifyReply): void;
 }
 
 /** How much of a policy one caller has used. */
@@ -47,16 +65,24 @@ interface Decision {
 /** Beyond this many users, tokens or addresses at a time, the least recent one starts anew. */
 const maxCallers = 20_000;
 
+const signInWindowMs = 60_000;
+
 export function createRateLimits(settings: RateLimitSettings, now: () => number): RateLimits {
   const { windowMs } = settings;
   const user = { name: 'user', quota: settings.userRequests, windowMs };
   const token = { name: 'token', quota: settings.tokenRequests, windowMs };
   const address = { name: 'address', quota: settings.addressRequests, windowMs };
+  const failure = { name: 'failed_sign_in', quota: settings.failedSignIns, windowMs: signInWindowMs };
+  const start = { name: 'started_sign_in', quota: settings.startedSignIns, windowMs: signInWindowMs };
   const callerPolicies = `${formatPolicy(user)}, ${formatPolicy(token)}`;
   const addressPolicies = formatPolicy(address);
+  const failurePolicies = formatPolicy(failure);
+  const startPolicies = formatPolicy(start);
   const findUserCounter = createCounters(user);
   const findTokenCounter = createCounters(token);
   const findAddressCounter = createCounters(address);
+  const findFailureCounter = createCounters(failure);
+  const findStartCounter = createCounters(start);
 
   /** Counts the request in all counters, or in none if one of them refuses it. */
   function count(counters: readonly Counter[]): Decision {
@@ -79,6 +105,11 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
 
   const countersOf = ({ userId, tokenHash }: CallerKey) => [findUserCounter(userId), findTokenCounter(tokenHash)];
 
+  const addressCounter = (kind: string, { ip }: FastifyRequest) => findAddressCounter(`${kind} ${networkOf(ip)}`);
+  /** Tokens and codes are counted separately: a broken script must not keep people from signing in. */
+  const failureCounter = (kind: 'token' | 'code', { ip }: FastifyRequest) =>
+    findFailureCounter(`${kind} ${networkOf(ip)}`);
+
   return {
     caller: (reply, caller) => sendOrThrow(reply, callerPolicies, count(countersOf(caller))),
     callerCounter(caller) {
@@ -89,7 +120,26 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
       };
     },
     anonymous: (request, reply, kind = 'address') =>
-      sendOrThrow(reply, addressPolicies, count([findAddressCounter(`${kind} ${request.ip}`)])),
+      sendOrThrow(reply, addressPolicies, count([addressCounter(kind, request)])),
+    invalidToken(request, reply) {
+      const decision = count([addressCounter('address', request), failureCounter('token', request)]);
+      sendOrThrow(reply, `${addressPolicies}, ${failurePolicies}`, decision);
+    },
+    async signIn(request, reply, attempt) {
+      const counter = failureCounter('code', request);
+      sendOrThrow(reply, failurePolicies, count([counter]));
+      let hasFailed = false;
+      try {
+        return await attempt();
+      } catch (error) {
+        hasFailed = error instanceof BursarError && error.code === 'sign_in_failed';
+        throw error;
+      } finally {
+        if (!hasFailed) counter.fullAt -= failure.windowMs / failure.quota;
+      }
+    },
+    signInStart: (request, reply) =>
+      sendOrThrow(reply, startPolicies, count([findStartCounter(networkOf(request.ip))])),
   };
 }
 
@@ -114,6 +164,8 @@ const policyDescriptions: Record<string, string> = {
   user: 'of one user',
   token: 'with one token',
   address: 'without a valid token from one address',
+  failed_sign_in: 'with a wrong token or code from one address',
+  started_sign_in: 'that start a sign-in from one address',
 };
 
 function tooManyRequests({ name, quota, windowMs }: RatePolicy, { waitMs }: RateLimitState): BursarError {

@@ -1,10 +1,12 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
+import type { Caller } from '../../services/identity/actor.ts';
 import type { AccessLogEntry } from './access-log.ts';
 import type { RateLimits } from './rate-limits.ts';
 
 interface CachedResponse {
+  caller: Pick<Caller, 'userId' | 'tokenId' | 'sessionId'>;
   /** Counts a request of the caller against the rate limits. */
   countRequest(): string | undefined;
   status: number;
@@ -21,6 +23,8 @@ export interface ResponseCacheDeps {
   limits: Pick<RateLimits, 'callerCounter'>;
   now(): number;
   requestId(request: IncomingMessage): string;
+  /** The IP address of the client. */
+  address(request: IncomingMessage): string;
   onResponse(entry: AccessLogEntry): void;
 }
 
@@ -36,7 +40,7 @@ const maxAskedOnceBytes = 2_000_000;
  * stored when its request comes for the second time: most requests of many users are never repeated before a commit.
  */
 export function createResponseCache(deps: ResponseCacheDeps) {
-  const { commitVersion, maxBytes, limits, now, requestId, onResponse } = deps;
+  const { commitVersion, maxBytes, limits, now, requestId, address, onResponse } = deps;
   const responses = new LRUCache<string, CachedResponse>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => entryBytes + key.length + body.length,
@@ -89,10 +93,11 @@ export function createResponseCache(deps: ResponseCacheDeps) {
     const rateLimit = cached.countRequest();
     if (rateLimit === undefined) return false;
     const id = requestId(request);
-    const { status, headers, body } = cached;
+    const { status, headers, body, caller } = cached;
     response.writeHead(status, [...headers, 'x-request-id', id, 'ratelimit', rateLimit]);
     response.end(body);
-    onResponse({ requestId: id, method: 'GET', url: request.url ?? '', status, ms: performance.now() - startedAt });
+    const ms = performance.now() - startedAt;
+    onResponse({ requestId: id, method: 'GET', url: request.url ?? '', status, ms, address: address(request), caller });
     return true;
   }
 
@@ -127,7 +132,9 @@ export function createResponseCache(deps: ResponseCacheDeps) {
       if (key === undefined || reply.hasHeader('connection')) return;
       clearAfterCommit();
       if (request.commitVersion !== version || !isRepeated(key)) return;
+      const { userId, tokenId, sessionId } = caller;
       responses.set(key, {
+        caller: { userId, tokenId, sessionId },
         countRequest: limits.callerCounter(caller),
         status: reply.statusCode,
         headers: staticHeaders(reply, body),

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import fastify, {
   type FastifyBaseLogger,
@@ -10,52 +9,26 @@ import fastify, {
 } from 'fastify';
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import type { Metrics } from '../../metrics/registry.ts';
-import type { AccountingService } from '../../services/accounting/accounting-service.ts';
-import type { AdminService } from '../../services/accounting/admin-service.ts';
-import type { EventService } from '../../services/events/event-service.ts';
-import type { WebhookService } from '../../services/events/webhooks.ts';
-import type { AccessService } from '../../services/identity/access.ts';
-import type { FileService } from '../../services/jobs/file-service.ts';
-import type { JobService } from '../../services/jobs/job-service.ts';
-import type { SystemService } from '../../services/systems/system-service.ts';
+import type { RefusedRequest } from '../../services/identity/refusal-recorder.ts';
+import { isRefusedAccess } from '../../services/identity/refused-access.ts';
 import type { ExampleSystem } from '../openapi/complete-document.ts';
 import { registerOpenApi } from '../openapi/register.ts';
-import { type Authenticate, requireToken } from '../request/authentication.ts';
 import { drainBody } from '../request/drain-body.ts';
 import { maxJsonBytes, toRequestError } from '../request/request-errors.ts';
-import { toProblem } from '../response/problem.ts';
-import { sendJson } from '../response/send.ts';
-import { accountingRoutes } from '../routes/accounting.ts';
-import { administrationRoutes } from '../routes/administration.ts';
-import { eventRoutes } from '../routes/events.ts';
-import { fileRoutes } from '../routes/files.ts';
-import { jobRoutes } from '../routes/jobs.ts';
-import { logRoutes } from '../routes/logs.ts';
+import { sendErrorPage, sendProblem } from '../response/send-error.ts';
 import { type MetricsOptions, probeRoutes } from '../routes/probes.ts';
-import { quotaRoutes } from '../routes/quotas.ts';
-import { adminSystemRoutes, systemRoutes } from '../routes/systems.ts';
-import { adminWebhookRoutes, webhookRoutes } from '../routes/webhooks.ts';
-import { type AccessLogEntry, createAccessLog } from './access-log.ts';
+import { type AccessLogEntry, createAccessLog, loggablePath } from './access-log.ts';
+import { clientAddress } from './client-network.ts';
 import { createConnectionErrorHandler } from './connection-errors.ts';
 import { type ConnectionLimits, superviseConnections } from './connections.ts';
 import { lazyValidators } from './lazy-validators.ts';
-import { createOpenRequests, type OpenRequestLimits } from './open-requests.ts';
 import { checkQueryParameters } from './query-parameters.ts';
-import { createRateLimits, type RateLimitSettings, type RateLimits } from './rate-limits.ts';
+import { createRateLimits, type RateLimitSettings } from './rate-limits.ts';
+import { type RouteDeps, registerRoutes } from './register-routes.ts';
+import { toRequestId } from './request-id.ts';
 import { createResponseCache } from './response-cache.ts';
 
-export interface Services {
-  access: AccessService;
-  jobs: JobService;
-  files: FileService;
-  accounting: AccountingService;
-  admin: AdminService;
-  systems: SystemService;
-  events: EventService;
-  webhooks: WebhookService;
-}
-
-export interface ServerDeps {
+export interface ServerDeps extends RouteDeps {
   /** False for a server that has only probes and metrics. */
   servesCallers: boolean;
   log: FastifyBaseLogger;
@@ -63,21 +36,19 @@ export interface ServerDeps {
   /** For the OpenAPI document. */
   systems: readonly ExampleSystem[];
   requestTimeoutMs: number;
-  /** Between two heartbeats of an event stream. */
-  heartbeatMs: number;
+  /** Addresses and networks of the proxies whose X-Forwarded-For counts. */
+  trustProxy: readonly string[];
   rateLimits: RateLimitSettings;
-  openRequestLimits: OpenRequestLimits;
   connectionLimits: ConnectionLimits;
   registry: Pick<Metrics, 'gauge' | 'setGauge' | 'increment'>;
   /** Changes with every commit to the database. Undefined if the database cannot tell. */
   commitVersion: (() => unknown) | undefined;
   responseCacheBytes: number;
-  services: Services;
-  authenticate: Authenticate;
   /** Null on a server that does not serve the metrics. */
   metrics: MetricsOptions | null;
   /** Called for every response. */
   onResponse(method: string, status: number): void;
+  onRefusedAccess(refused: RefusedRequest): void;
   /** Reasons why requests cannot be served. */
   findProblems(): Promise<string[]>;
   /** Problems that need an operator, although requests can be served. */
@@ -105,10 +76,13 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     limits,
     now: Date.now,
     requestId: ({ headers }) => toRequestId(headers['x-request-id']),
+    address: clientAddress(deps.trustProxy),
     onResponse,
   });
   const app = fastify({
     loggerInstance: deps.log,
+    // The address of a request is that of its client if these proxies report it.
+    trustProxy: deps.trustProxy.length > 0 && [...deps.trustProxy],
     // The hook below rejects a request without Host, with a problem document. A request without a body needs no stream.
     http: { requireHostHeader: false, optimizeEmptyRequests: true },
     logController: new LogController({ disableRequestLogging: true }),
@@ -144,6 +118,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     },
   });
   app.decorateRequest('caller', null);
+  app.decorateRequest('isManager', false);
   app.decorateRequest('commitVersion', undefined);
   app.decorateReply('cacheUntil', 0);
 
@@ -168,7 +143,8 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
   app.addHook('onResponse', (request, reply, done) => {
     const { id: requestId, method, url } = request;
-    onResponse({ requestId, method, url, status: reply.statusCode, ms: reply.elapsedTime });
+    const { ip: address, caller } = request;
+    onResponse({ requestId, method, url, status: reply.statusCode, ms: reply.elapsedTime, address, caller });
     done();
   });
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -180,8 +156,11 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
   app.setErrorHandler<FastifyError>(async (error, request, reply) => {
     await drainBody(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
-    const problem = sendProblem(toRequestError(error), request.id, reply);
-    if (problem.status >= 500 && !isRefusal(error)) deps.log.error({ reqId: request.id, err: error }, 'request failed');
+    if (isRefusedAccess(error)) deps.onRefusedAccess(toRefusedRequest(error, request));
+    const { isPage } = request.routeOptions.config;
+    const problem = (isPage ? sendErrorPage : sendProblem)(toRequestError(error), request.id, reply);
+    if (problem.status >= 500 && !isIntended(error))
+      deps.log.error({ reqId: request.id, err: error }, 'request failed');
     return reply;
   });
   // For a file that a page of Swagger UI does not have. Every other unknown path is rejected before its body is read.
@@ -208,46 +187,9 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
 /** By default Fastify compiles a serializer for every schema, which slows down the start and takes memory. */
 const buildSerializer = () => () => JSON.stringify;
 
-/** Three contexts: routes that read raw bodies, administrators' routes, and routes with JSON bodies. */
-async function registerRoutes(app: FastifyInstance, deps: ServerDeps, limits: RateLimits): Promise<void> {
-  const { authenticate, heartbeatMs } = deps;
-  const openRequests = createOpenRequests({
-    limits: deps.openRequestLimits,
-    gauge: (kind) => deps.registry.gauge('bursar_open_requests', { kind }),
-    onRefusal: (kind) => deps.registry.increment('bursar_refused_requests_total', { kind }),
-  });
-  const { access, jobs, files, accounting, admin, systems, events, webhooks } = deps.services;
-  await app.register(async (instance) => {
-    requireToken(instance, authenticate, limits);
-    instance.removeAllContentTypeParsers();
-    instance.addContentTypeParser('*', (_request, _payload, done) => done(null));
-    jobRoutes(instance, jobs, access, openRequests);
-    quotaRoutes(instance, accounting, access);
-    accountingRoutes(instance, accounting, access);
-    systemRoutes(instance, systems);
-    fileRoutes(instance, files, access, openRequests);
-    logRoutes(instance, files, access, { authenticate, openRequests });
-    eventRoutes(instance, events, access, { heartbeatMs, authenticate, openRequests });
-  });
-  await app.register(async (instance) => {
-    requireToken(instance, authenticate, limits);
-    administrationRoutes(instance, admin, access);
-    adminSystemRoutes(instance, systems);
-    adminWebhookRoutes(instance, webhooks, access);
-  });
-  await app.register(async (instance) => {
-    requireToken(instance, authenticate, limits);
-    webhookRoutes(instance, webhooks);
-  });
-}
-
-/** A random prefix for this process and a counter: unique among all instances. */
-const requestIdPrefix = `${randomUUID().slice(0, 13)}-`;
-let requestCount = 0;
-
-/** Takes the caller's X-Request-Id if it is harmless in a log. */
-function toRequestId(header: string | string[] | undefined): string {
-  return typeof header === 'string' && /^[\w.-]{1,64}$/.test(header) ? header : requestIdPrefix + ++requestCount;
+function toRefusedRequest(error: BursarError, request: FastifyRequest): RefusedRequest {
+  const { caller, ip: address, id: requestId, method, url } = request;
+  return { error, caller, address, requestId, method, path: loggablePath(url) };
 }
 
 function catchError(run: () => void): unknown {
@@ -259,17 +201,6 @@ function catchError(run: () => void): unknown {
   }
 }
 
-function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
-  const problem = toProblem(error, requestId);
-  if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="bursar"');
-  const retryAfter = error instanceof BursarError ? error.retryAfterSeconds : undefined;
-  if (problem.status === 503 || retryAfter !== undefined) reply.header('retry-after', String(retryAfter ?? 5));
-  // Also for errors before the first hook.
-  reply.header('x-request-id', requestId).header('x-content-type-options', 'nosniff');
-  sendJson(reply, problem.status, problem.body, 'application/problem+json');
-  return problem;
-}
-
-/** Requests that are refused on purpose: an operator need not look. */
-const refusals = new Set<ErrorCode>(['system_paused', 'server_busy']);
-const isRefusal = (error: unknown) => error instanceof BursarError && refusals.has(error.code);
+/** Responses with 503 that are meant so: an operator need not look. */
+const intendedUnavailability = new Set<ErrorCode>(['system_paused', 'server_busy']);
+const isIntended = (error: unknown) => error instanceof BursarError && intendedUnavailability.has(error.code);

@@ -1,17 +1,17 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
-import { findMember, type MemberStatus, setMemberStatus } from '../../store/identity/members.ts';
+import { findMember, type MemberRole, type MemberStatus, updateMember } from '../../store/identity/members.ts';
 import { closeProject, findProject, type NewProject, type ProjectRecord } from '../../store/identity/projects.ts';
 import { listUserIds } from '../../store/identity/users.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
-import { requireAdmin, requireUser } from '../identity/access.ts';
+import { requireUser } from '../identity/access.ts';
 import type { Actor } from '../identity/actor.ts';
 import { createProject, joinProject } from '../identity/enrolment.ts';
 import { changeGrant, type GrantChange } from './grants.ts';
 import { type NewPeriod, openGrantPeriod } from './periods.ts';
 
-/** A change by an administrator, which is executed once and recorded in the audit trail. */
+/** A change by an administrator or manager, which is executed once and recorded in the audit trail. */
 export interface AdminAction<T> {
   actor: Actor;
   /** The name in the audit trail, such as `grant.top_up`. */
@@ -28,10 +28,9 @@ export async function executeAdminAction<T>(
   { actor, name, subject, details, execute }: AdminAction<T>,
   now: number,
 ): Promise<T> {
-  requireAdmin(actor);
   return await runOnce(db, request, now, async (tx) => {
     const result = await execute(tx, now);
-    await insertAudit(tx, { actor: actor.userId, act: name, subject, details, at: now });
+    await insertAudit(tx, { actor, act: name, subject, details, at: now });
     return result;
   });
 }
@@ -64,22 +63,23 @@ export function setMemberAction(
   actor: Actor,
   project: ProjectRecord,
   userId: string,
-  status: MemberStatus,
-  reason: string,
+  { status, role, reason }: { status: MemberStatus; role?: MemberRole; reason: string },
 ) {
   return {
     actor,
     name: `member.${status}`,
     subject: `${project.hpc}/${project.name}/${userId}`,
-    details: { reason },
+    details: { ...(role === undefined ? {} : { role }), reason },
     execute: async (tx: Tx, now: number) => {
       await requireUser(tx, userId);
       if (status === 'active') await joinProject(tx, project, userId, actor.userId, now);
       const member = await findMember(tx, userId, project.id);
       if (member === undefined)
         throw new BursarError('conflict', `User ${userId} is not a member of ${project.name}. Add them first.`);
-      await setMemberStatus(tx, { ...member, status, reason, since: now });
-      return { ...member, status, reason, since: now };
+      const joinedBy = 'administrator';
+      const changed = { ...member, status, role: role ?? member.role, joinedBy, reason, since: now };
+      await updateMember(tx, changed);
+      return changed;
     },
   };
 }

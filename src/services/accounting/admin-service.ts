@@ -14,10 +14,8 @@ import { publicAccount } from '../../contract/ledger.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
 import { bytesPerKb, publicUnits } from '../../domain/units.ts';
 import type { Db } from '../../store/database/handle.ts';
-import { listAudit } from '../../store/identity/audit.ts';
 import { listMembers, type MemberRecord } from '../../store/identity/members.ts';
 import { listProjects, type ProjectRecord } from '../../store/identity/projects.ts';
-import { listUsers } from '../../store/identity/users.ts';
 import type { LedgerVerification } from '../../store/ledger/verify-ledger.ts';
 import type { Actor } from '../identity/actor.ts';
 import { type PathScope, requireProject, requireSystem, type Systems } from '../scope.ts';
@@ -118,16 +116,10 @@ export function createAdminService({ db, systems, now, verifyLedger }: AdminServ
     listMembers: async (scope: ProjectScope) =>
       (await listMembers(db, (await findProject(scope)).id)).map(publicMember),
 
-    async setMember(actor: Actor, scope: ProjectScope, user: string, { status, reason }: Static<typeof MemberBody>) {
-      const action = setMemberAction(actor, await findProject(scope), user, status, reason);
+    async setMember(actor: Actor, scope: ProjectScope, user: string, change: Static<typeof MemberBody>) {
+      const action = setMemberAction(actor, await findProject(scope), user, change);
       return publicMember(await executeAdminAction(db, null, action, now()));
     },
-
-    listUsers: async () =>
-      (await listUsers(db)).map(({ id, role, createdAt }) => ({ user: id, role, created_at: toIsoTime(createdAt) })),
-
-    listAudit: async (limit: number, before: number | undefined) =>
-      (await listAudit(db, limit, before)).map((record) => ({ ...record, at: toIsoTime(record.at) })),
   };
 }
 
@@ -149,6 +141,6 @@ function publicProject(project: ProjectRecord) {
   };
 }
 
-function publicMember({ userId, status, reason, since }: MemberRecord) {
-  return { user: userId, status, reason, since: toIsoTime(since) };
+function publicMember({ userId, status, role, reason, since }: MemberRecord) {
+  return { user: userId, status, role, reason, since: toIsoTime(since) };
 }

@@ -1,33 +1,57 @@
 import { BursarError } from '../../domain/errors.ts';
-import type { Db, Tx } from '../../store/database/handle.ts';
-import { inTransaction } from '../../store/database/transaction.ts';
-import { findTokenByHash } from '../../store/identity/tokens.ts';
-import { findUserByIdentity, insertIdentity, insertUser, nextUserId } from '../../store/identity/users.ts';
+import { allScopes } from '../../domain/identity/policy.ts';
+import { findTokenByHash, noLimit, storeTokenUse } from '../../store/identity/tokens.ts';
 import type { Caller } from './actor.ts';
-import { enrolInTransaction } from './enrolment.ts';
-import type { Identity, OidcVerifier } from './oidc.ts';
+import type { Origin } from './apply-claims.ts';
+import { findOrCreateUser, type IdentityUserDeps } from './identity-user.ts';
+import type { Identity } from './oidc/claims.ts';
+import type { OidcVerifier } from './oidc/verifier.ts';
+import { RefusedAccess, userDisabled } from './refused-access.ts';
+import { requireSession, type SessionDeps } from './sessions.ts';
 import { hashToken } from './tokens.ts';
 
-export interface AuthenticationDeps {
-  db: Db;
+export interface AuthenticationDeps extends IdentityUserDeps, Pick<SessionDeps, 'idleMs'> {
   oidc: OidcVerifier;
-  now(): number;
 }
 
-type Authenticated = Omit<Caller, 'tokenHash'>;
+type Authenticated = Omit<Caller, 'tokenHash' | 'address' | 'requestId'>;
 
-/** Turns the value of an Authorization header into the caller. The token is from Bursar or from an OpenID provider. */
-export async function authenticate(deps: AuthenticationDeps, authorization: string | undefined): Promise<Caller> {
+/** The credentials of a request, and its origin. */
+export interface Credentials {
+  /** The value of the Authorization header. */
+  authorization: string | undefined;
+  /** The secret in the session cookie. It counts only without an Authorization header. */
+  session?: string | undefined;
+  /** The IP address of the client. */
+  address: string;
+  /** The same request was authenticated before: it does not count as a new use of a session. */
+  isRepeated?: boolean;
+  requestId: string;
+}
+
+/** Turns a token or a session into the caller. The token is from Bursar or from an OpenID provider. */
+export async function authenticate(
+  deps: AuthenticationDeps,
+  { authorization, session, address, requestId, isRepeated = false }: Credentials,
+): Promise<Caller> {
+  if (authorization === undefined && session !== undefined) {
+    const sessionHash = hashToken(session);
+    return { ...(await findBySession(deps, sessionHash, !isRepeated)), tokenHash: sessionHash, address, requestId };
+  }
   const token = bearerToken(authorization);
   const tokenHash = hashToken(token);
   const caller =
-    (await findByBursarToken(deps, tokenHash)) ?? (await findOrCreateByIdentity(deps, await deps.oidc.verify(token)));
-  return { ...caller, tokenHash };
+    (await findByBursarToken(deps, tokenHash, address)) ??
+    (await findByIdentity(deps, await deps.oidc.verify(token), { address, requestId }));
+  return { ...caller, tokenHash, address, requestId };
 }
 
 function bearerToken(authorization: string | undefined): string {
   if (authorization === undefined || authorization.trim() === '') {
-    throw new BursarError('token_missing', 'Send the header "Authorization: Bearer <ACCESS_TOKEN>".');
+    throw new BursarError(
+      'token_missing',
+      'Send the header "Authorization: Bearer <ACCESS_TOKEN>", or sign in at /sign-in/.',
+    );
   }
   const [, token] = /^Bearer +([\w.~+/=-]+) *$/i.exec(authorization) ?? [];
   if (token === undefined) {
@@ -39,47 +63,43 @@ function bearerToken(authorization: string | undefined): string {
 async function findByBursarToken(
   { db, now }: AuthenticationDeps,
   tokenHash: string,
+  address: string,
 ): Promise<Authenticated | undefined> {
   const record = await findTokenByHash(db, tokenHash);
   if (record === undefined) return undefined;
-  if (record.revokedAt !== null)
-    throw new BursarError('token_invalid', 'This token has been revoked. Ask for a new one.');
-  if (record.expiresAt !== null && record.expiresAt <= now()) {
-    throw new BursarError('token_invalid', 'This token has expired. Ask for a new one.');
+  const refused = (reason: string) => ({ cause: new RefusedAccess(reason, record.userId, record.id) });
+  if (record.revokedAt !== null) {
+    const message = 'This token has been revoked. Create another one at /me/tokens/, or sign in at /sign-in/.';
+    throw new BursarError('token_invalid', message, refused('a revoked token'));
   }
-  return { userId: record.userId, admin: record.admin, validUntil: record.expiresAt ?? Number.POSITIVE_INFINITY };
+  if (record.expiresAt !== null && record.expiresAt <= now()) {
+    const message = 'This token has expired. Create another one at /me/tokens/, or sign in at /sign-in/.';
+    throw new BursarError('token_invalid', message, refused('an expired token'));
+  }
+  if (record.isOwnerDisabled) throw userDisabled(record.userId, record.id);
+  const { id: tokenId, userId, role, scopes, limit, expiresAt } = record;
+  const day = new Date(now()).toISOString().slice(0, 'YYYY-MM-DD'.length);
+  // Not awaited, and repeated by the next request if it fails: a request must not fail because of it.
+  if (record.lastUsedOn !== day) void storeTokenUse(db, tokenId, day, address).catch(() => undefined);
+  return { userId, role, scopes, tokenId, sessionId: null, limit, validUntil: expiresAt ?? Number.POSITIVE_INFINITY };
 }
 
-async function findOrCreateByIdentity(
+/** A session can do whatever its user can. */
+async function findBySession(deps: AuthenticationDeps, sessionHash: string, isUse: boolean): Promise<Authenticated> {
+  const { id: sessionId, userId, role, endsAt } = await requireSession(deps, sessionHash, isUse);
+  return { userId, role, scopes: allScopes, tokenId: null, sessionId, limit: noLimit, validUntil: endsAt };
+}
+
+async function findByIdentity(
   deps: AuthenticationDeps,
   identity: Identity | undefined,
+  origin: Origin,
 ): Promise<Authenticated> {
   if (identity === undefined)
     throw new BursarError(
       'token_invalid',
       'This token is unknown. Send one that was issued by Bursar or by its OpenID provider.',
     );
-  const { issuer, subject, admin } = identity;
-  const userId = (await findUserByIdentity(deps.db, issuer, subject)) ?? (await createUserFor(deps, identity));
-  return { userId, admin, validUntil: 0 };
-}
-
-/** Creates the user of a new identity. If two requests do so at once, the second one finds the user of the first. */
-async function createUserFor({ db, now }: AuthenticationDeps, identity: Identity): Promise<string> {
-  const { issuer, subject } = identity;
-  return await inTransaction(db, async (tx) => {
-    const existing = await findUserByIdentity(tx, issuer, subject);
-    if (existing !== undefined) return existing;
-    const userId = identity.userId ?? (await createNumberedUser(tx, now()));
-    await enrolInTransaction(tx, userId, 'user', now());
-    await insertIdentity(tx, issuer, subject, userId);
-    return userId;
-  });
-}
-
-/** If two transactions pick the same identifier, one insert fails and its transaction is retried. */
-async function createNumberedUser(tx: Tx, now: number): Promise<string> {
-  const userId = await nextUserId(tx);
-  await insertUser(tx, userId, 'user', now);
-  return userId;
+  const { userId, role } = await findOrCreateUser(deps, identity, origin);
+  return { userId, role, scopes: allScopes, tokenId: null, sessionId: null, limit: noLimit, validUntil: 0 };
 }

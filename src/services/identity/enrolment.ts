@@ -1,8 +1,11 @@
 import type { Config } from '../../config/schema.ts';
 import { BursarError } from '../../domain/errors.ts';
+import type { SiteRole } from '../../domain/identity/policy.ts';
+import { assignedUserIds, isAssignedUserId, isUserId } from '../../domain/identity/user-id.ts';
 import { bytesPerKb } from '../../domain/units.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
+import { resetGroupMemberships } from '../../store/identity/identities.ts';
 import { insertMember, listPendingAutoJoins } from '../../store/identity/members.ts';
 import {
   findProject,
@@ -13,29 +16,34 @@ import {
   type ProjectRecord,
   updateProject,
 } from '../../store/identity/projects.ts';
-import { type Role, upsertUser } from '../../store/identity/users.ts';
+import { upsertUser, userExists } from '../../store/identity/users.ts';
 import { ensureAccount } from '../../store/ledger/accounts.ts';
 import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
 import { insertPeriod, listOpenPeriods } from '../../store/ledger/periods.ts';
 
-/** The actor of automatic entries in the ledger. */
-const automaticActor = 'bursar';
+/** The actor of automatic entries in the ledger and in the audit trail. */
+export const automaticActor = 'bursar';
 
 /**
  * Creates the user if unknown, and adds them to every open auto-join project, which includes the default project of each
- * system, with its default grant. A member never gets the default grant twice, even if the first one was withdrawn.
+ * system, with its default grant. A member never gets the default grant twice, even if the first one was withdrawn. Returns
+ * whether the user is new.
  */
-export async function enrolUser(db: Db, userId: string, role: Role, now: number): Promise<void> {
-  if (!/^\d{1,20}$/.test(userId)) {
+export async function enrolUser(db: Db, userId: string, role: SiteRole, now: number): Promise<boolean> {
+  if (!isUserId(userId)) {
     throw new BursarError('invalid_argument', `A user identifier is a number of up to 20 digits, not "${userId}".`);
   }
-  await inTransaction(db, (tx) => enrolInTransaction(tx, userId, role, now));
-}
-
-/** Like `enrolUser`, in the caller's transaction. */
-export async function enrolInTransaction(tx: Tx, userId: string, role: Role, now: number): Promise<void> {
-  await upsertUser(tx, userId, role, now);
-  await joinAutoJoinProjects(tx, userId, now);
+  return await inTransaction(db, async (tx) => {
+    const isNew = !(await userExists(tx, userId));
+    if (isNew && isAssignedUserId(userId)) {
+      const { first, last } = assignedUserIds;
+      const message = `Bursar itself assigns the identifiers from ${first} to ${last}, to users of OpenID providers. Choose another one.`;
+      throw new BursarError('invalid_argument', message);
+    }
+    await upsertUser(tx, userId, role, now);
+    await joinAutoJoinProjects(tx, userId, now);
+    return isNew;
+  });
 }
 
 /** At start: creates and updates the projects of the configuration, and adds all users to new auto-join projects. */
@@ -66,13 +74,14 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
 /** Creates a project with empty pools and a period without end. */
 export async function createProject(tx: Tx, project: NewProject): Promise<number> {
   const id = await insertProject(tx, project);
+  await resetGroupMemberships(tx);
   const periodId = await insertPeriod(tx, id, project.createdAt, null);
   await ensurePool(tx, id, 'time', periodId);
   await ensurePool(tx, id, 'space');
   return id;
 }
 
-async function joinAutoJoinProjects(tx: Tx, userId: string, now: number): Promise<void> {
+export async function joinAutoJoinProjects(tx: Tx, userId: string, now: number): Promise<void> {
   for (const project of await listProjects(tx)) {
     if (!project.autoJoin || project.closedAt !== null) continue;
     await joinProject(tx, project, userId, automaticActor, now);

@@ -1,14 +1,21 @@
+import { toJobReference } from '../../contract/event.ts';
+import { publicJob } from '../../contract/job.ts';
 import { isTerminal } from '../../domain/jobs/job.ts';
-import type { Db } from '../../store/database/handle.ts';
+import type { StageNames } from '../../domain/jobs/stage.ts';
+import type { Db, Tx } from '../../store/database/handle.ts';
+import { insertEvent } from '../../store/events/events.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import { requestCancellation } from '../../store/jobs/job-queue.ts';
+import type { JobRecord } from '../../store/jobs/jobs.ts';
+import type { Topic } from '../events/topic.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
-import type { Systems } from '../scope.ts';
-import { auditedJob, type JobAction, requireJob } from './find-job.ts';
+import { requireSystem, type Systems } from '../scope.ts';
+import { auditedJob, type Intervention, interventionOf, type JobAction, requireJob } from './find-job.ts';
 
 export interface CancelJobDeps {
   db: Db;
   systems: Systems;
+  userTopic: Pick<Topic, 'publish'>;
   now(): number;
   /** Called when a cancellation is stored, so that the dispatcher and the canceller poll at once. */
   wakeDispatcher(hpc: string): void;
@@ -27,22 +34,45 @@ export interface CancelledJob {
  */
 export async function cancelJob(
   deps: CancelJobDeps,
-  { actor, owner, scope, jobId }: JobAction,
+  action: JobAction,
   idempotency: IdempotentRequest | null,
 ): Promise<CancelledJob> {
-  const { db, systems } = deps;
+  const { db, systems, userTopic } = deps;
+  const { actor, owner, scope, jobId } = action;
   const now = deps.now();
+  let notified: string | undefined;
   const result = await runOnce(db, idempotency, now, async (tx) => {
     const job = await requireJob(tx, systems, owner, scope, jobId);
     if (await requestCancellation(tx, job.id, { by: actor.userId, at: now })) {
-      const audit = { ...auditedJob(job), actor: actor.userId, act: 'job.cancel', at: now };
-      if (actor.userId !== job.owner) await insertAudit(tx, audit);
+      const intervention = interventionOf(action, job);
+      if (intervention !== undefined) {
+        const stageNames = requireSystem(systems, scope.hpc).stages;
+        await insertCancelEvent(tx, { job, stageNames, intervention, at: now });
+        await insertAudit(tx, { ...auditedJob(job, intervention), actor, act: 'job.cancel', at: now });
+        notified = job.owner;
+      }
       return { json: job.publicJson, hasEnded: false };
     }
     // Already requested, or the job has ended, possibly since it was read.
     const { publicJson, status } = await requireJob(tx, systems, owner, scope, jobId);
     return { json: publicJson, hasEnded: isTerminal(status.state) };
   });
+  if (notified !== undefined) userTopic.publish(notified);
   if (!result.hasEnded) deps.wakeDispatcher(scope.hpc);
   return result;
+}
+
+/** Tells the owner who did not want that end. */
+async function insertCancelEvent(
+  tx: Tx,
+  {
+    job,
+    stageNames,
+    intervention,
+    at,
+  }: { job: JobRecord; stageNames: StageNames; intervention: Intervention; at: number },
+): Promise<void> {
+  const { json: jobJson, stage } = publicJob(job, stageNames);
+  const data = { ...toJobReference(job), stage, ...intervention };
+  await insertEvent(tx, { userId: job.owner, job: job.id, jobJson, kind: 'job.cancel_requested', data, at });
 }

@@ -9,8 +9,9 @@ import { insertAudit } from '../../store/identity/audit.ts';
 import { type JobRecord, updateStatus } from '../../store/jobs/jobs.ts';
 import { freeSpace } from '../../store/ledger/ledger.ts';
 import type { Topic } from '../events/topic.ts';
+import type { Actor } from '../identity/actor.ts';
 import { requireSystem, type Systems } from '../scope.ts';
-import { auditedJob, type JobAction, requireJob } from './find-job.ts';
+import { auditedJob, type Intervention, interventionOf, type JobAction, requireJob } from './find-job.ts';
 
 export interface DeleteFilesDeps {
   /** Runs a transaction; that of a worker commits only while the worker holds its lease. */
@@ -27,10 +28,8 @@ export interface DeleteJobDeps extends Omit<DeleteFilesDeps, 'transaction'> {
 }
 
 /** Deletes the files of a finished job and returns its public JSON. Repeating it is harmless. */
-export async function deleteJob(
-  deps: DeleteJobDeps,
-  { actor: { userId: actor }, owner, scope, jobId }: JobAction,
-): Promise<string> {
+export async function deleteJob(deps: DeleteJobDeps, action: JobAction): Promise<string> {
+  const { actor, owner, scope, jobId } = action;
   const job = await requireJob(deps.db, deps.systems, owner, scope, jobId);
   if (!isTerminal(job.status.state)) {
     const message = `The job has not ended. Cancel it first with POST …/${jobId}/cancel/, and delete it when it has ended.`;
@@ -39,10 +38,23 @@ export async function deleteJob(
   try {
     const reason = `files of ${job.jobId} deleted`;
     const transaction: DeleteFilesDeps['transaction'] = (work) => inTransaction(deps.db, work);
-    return await deleteFiles({ ...deps, transaction }, job, { actor, reason, isAudited: actor !== job.owner });
+    const intervention = interventionOf(action, job);
+    return await deleteFiles({ ...deps, transaction }, job, {
+      actor: actor.userId,
+      reason,
+      ...(intervention && { audited: { actor, intervention } }),
+    });
   } finally {
     deps.userTopic.publish(job.owner);
   }
+}
+
+interface Deletion {
+  /** For the ledger. */
+  actor: string;
+  reason: string;
+  /** If somebody else than the owner deletes the files. */
+  audited?: { actor: Actor; intervention: Intervention };
 }
 
 /**
@@ -52,7 +64,7 @@ export async function deleteJob(
 export async function deleteFiles(
   { transaction, systems, removeFiles, now }: DeleteFilesDeps,
   job: JobRecord,
-  { actor, reason, isAudited = false }: { actor: string; reason: string; isAudited?: boolean },
+  { actor, reason, audited }: Deletion,
 ): Promise<string> {
   const stageNames = requireSystem(systems, job.project.hpc).stages;
   const { status } = job;
@@ -63,9 +75,11 @@ export async function deleteFiles(
   await transaction(async (tx) => {
     if (status.state === 'deleted' || !(await updateStatus(tx, job, next, deletedJob))) return;
     await freeSpace(tx, job, { actor, reason, at });
-    const data = { ...toJobReference(job), stage: deletedJob.stage };
+    const data = { ...toJobReference(job), stage: deletedJob.stage, ...audited?.intervention };
     await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: deletedJob.json, kind: 'job.deleted', data, at });
-    if (isAudited) await insertAudit(tx, { ...auditedJob(job), actor, act: 'job.delete', at });
+    if (audited === undefined) return;
+    const record = { ...auditedJob(job, audited.intervention), actor: audited.actor, act: 'job.delete', at };
+    await insertAudit(tx, record);
   });
   removeFiles(job.project.hpc, job.jobId);
   return deletedJob.json;

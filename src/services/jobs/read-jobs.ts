@@ -8,17 +8,9 @@ import {
   type JobPageText,
   readJobPageText,
 } from '../../store/jobs/job-lists.ts';
-import {
-  type Owner,
-  type PathScope,
-  requireProject,
-  requireScope,
-  requireScopeSystem,
-  requireSystem,
-  type Systems,
-} from '../scope.ts';
+import { type Owner, type PathScope, requireScope, requireScopeSystem, requireSystem, type Systems } from '../scope.ts';
 import type { VersionedJson } from '../versioned.ts';
-import { jobNotFound } from './find-job.ts';
+import { requireJob } from './find-job.ts';
 import type { JobListCache } from './job-list-cache.ts';
 
 /** Filters and page of a list. Without a limit the list has all jobs after the given one. */
@@ -105,7 +97,6 @@ export async function readJob(
   requireSystem(systems, scope.hpc);
   const json = await findJobJson(db, { ...(owner === undefined ? {} : { owner }), ...scope }, jobId);
   if (json !== undefined) return json;
-  // The project may be unknown too, which has its own error.
-  await requireProject(db, systems, scope.hpc, scope.project);
-  throw jobNotFound(scope);
+  // Finds out why: the project may be unknown too, or the job may be another user's.
+  return (await requireJob(db, systems, owner, scope, jobId)).publicJson;
 }

@@ -18,6 +18,7 @@ export interface Dialect {
   bytesColumn: string;
   /** Statements that make the database reject updates and deletes of a table. */
   appendOnlyTriggers(table: string): string[];
+  dropAppendOnlyTriggers(table: string): string[];
   /** SQL for the month (`YYYY-MM`, UTC) of a column of epoch milliseconds. */
   toMonth(column: string): string;
   /**
@@ -54,6 +55,7 @@ export const sqliteDialect: Dialect = {
       (change) => `create trigger ${table}_refuse_${change} before ${change} on ${table}
                 begin select raise(abort, '${table} is append-only'); end`,
     ),
+  dropAppendOnlyTriggers: (table) => ['update', 'delete'].map((change) => `drop trigger ${table}_refuse_${change}`),
   toMonth: (column) => `strftime('%Y-%m', ${column} / 1000, 'unixepoch')`,
   isRetryableConflict: () => false,
   schemaQuery: sqliteSchemaQuery,
@@ -103,6 +105,7 @@ export const postgresDialect: Dialect = {
     `create trigger ${table}_refuse_truncate before truncate on ${table}
        for each statement execute function ${table}_refuse()`,
   ],
+  dropAppendOnlyTriggers: (table) => [`drop function ${table}_refuse() cascade`],
   toMonth: (column) => `to_char(to_timestamp(${column} / 1000) at time zone 'UTC', 'YYYY-MM')`,
   isRetryableConflict: (error) => retryableCodes.includes((error as { code?: string }).code ?? ''),
   schemaQuery: postgresSchemaQuery,

@@ -14,6 +14,11 @@ import { jobTags } from './migrations/0010-job-tags.ts';
 import { unfinishedJobs } from './migrations/0011-unfinished-jobs.ts';
 import { stoppedWebhooks } from './migrations/0012-stopped-webhooks.ts';
 import { monthlyUsage } from './migrations/0013-monthly-usage.ts';
+import { identity } from './migrations/0014-identity.ts';
+import { auditChain } from './migrations/0015-audit-chain.ts';
+import { identities } from './migrations/0016-identities.ts';
+import { signIn } from './migrations/0017-sign-in.ts';
+import { tokenNotices } from './migrations/0018-token-notices.ts';
 import { findSchemaDifferences, requireExpectedSchema } from './schema-check.ts';
 
 /** Migrations are never changed or renamed after their release: databases store the names of those they have. */
@@ -34,6 +39,11 @@ function createMigrator(db: Db): Migrator {
     '0011-unfinished-jobs': unfinishedJobs,
     '0012-stopped-webhooks': stoppedWebhooks,
     '0013-monthly-usage': monthlyUsage(dialect),
+    '0014-identity': identity,
+    '0015-audit-chain': auditChain(dialect),
+    '0016-identities': identities,
+    '0017-sign-in': signIn(dialect),
+    '0018-token-notices': tokenNotices,
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

@@ -1,5 +1,7 @@
 import type { Generated } from 'kysely';
 import type { EventKind } from '../../domain/event.ts';
+import type { JoinedBy } from '../../domain/identity/group-membership.ts';
+import type { SiteRole } from '../../domain/identity/policy.ts';
 import type { JobState, Outcome } from '../../domain/jobs/job.ts';
 import type { SystemStatus } from '../../domain/systems/health.ts';
 import type { DeliveryResult, WebhookDisabler } from '../../domain/webhook.ts';
@@ -8,7 +10,12 @@ import type { DeliveryResult, WebhookDisabler } from '../../domain/webhook.ts';
 export interface Tables {
   users: {
     id: string;
-    role: 'user' | 'admin';
+    role: SiteRole;
+    /** From the OpenID provider. */
+    name: string | null;
+    mail: string | null;
+    /** A disabled user cannot sign in, and their tokens are refused. */
+    disabled_at: number | null;
     created_at: number;
     /** Incremented by every change of the public JSON of the user's jobs. */
     jobs_version: Generated<number>;
@@ -21,16 +28,93 @@ export interface Tables {
     /** The number of jobs that have not ended. */
     unfinished_jobs: Generated<number>;
   };
-  identities: { issuer: string; subject: string; user_id: string };
+  /** The users of OpenID providers. A user can have several identities. */
+  identities: {
+    issuer: string;
+    subject: string;
+    user_id: string;
+    /** By the groups at the issuer; null if they do not decide about roles. */
+    role: SiteRole | null;
+    /** Of the memberships by the groups at the issuer; empty if they have to be applied. */
+    groups_hash: Generated<string>;
+    /** When the token was issued whose claims were applied last. Claims of older tokens are not applied. */
+    claims_at: Generated<number>;
+    /** Null for identities of earlier versions. */
+    created_at: number | null;
+  };
   tokens: {
     id: Generated<number>;
     user_id: string;
     hash: string;
     name: string;
-    admin: number;
+    /** Separated by spaces. */
+    scopes: string;
+    /** Null: the token is for all systems, or all projects of the system. */
+    hpc: string | null;
+    project_name: string | null;
+    /** The last day (`YYYY-MM-DD`, UTC) on which it was used, and the address from which it was used. */
+    last_used_on: string | null;
+    last_used_from: string | null;
     created_at: number;
     expires_at: number | null;
     revoked_at: number | null;
+    /** When the owner was notified of the coming end. */
+    announced_at: number | null;
+  };
+  /** Sessions of browsers. */
+  sessions: {
+    id: Generated<number>;
+    user_id: string;
+    hash: string;
+    created_at: number;
+    /** Written at most once a minute. */
+    last_used_at: number;
+    /** The absolute end. A session that is not used ends earlier. */
+    expires_at: number;
+    /** Of the browser, at the sign-in. */
+    address: string;
+    user_agent: string;
+    /** The OpenID provider where the user signed in, and its ID token, which the sign-out there needs. */
+    issuer: string | null;
+    id_token: string | null;
+    revoked_at: number | null;
+  };
+  /** The one-time codes of sign-in links. */
+  sign_in_codes: {
+    hash: string;
+    user_id: string;
+    created_at: number;
+    expires_at: number;
+  };
+  /** Browsers that were sent to an OpenID provider and have not come back. */
+  sign_in_attempts: {
+    /** Of the secret in the browser's cookie. */
+    hash: string;
+    issuer: string;
+    state: string;
+    nonce: string;
+    code_verifier: string;
+    return_to: string;
+    expires_at: number;
+  };
+  /** Programs that wait for a token until a user confirms their code (RFC 8628). */
+  device_requests: {
+    id: Generated<number>;
+    device_hash: string;
+    user_code_hash: string;
+    client_name: string;
+    /** Separated by spaces. */
+    scopes: string;
+    /** Of the program that asks. */
+    address: string;
+    created_at: number;
+    expires_at: number;
+    /** How often the program may poll. */
+    interval_seconds: number;
+    last_polled_at: number;
+    state: DeviceRequestState;
+    /** The user who decided. */
+    user_id: string | null;
   };
   projects: {
     id: Generated<number>;
@@ -56,6 +140,8 @@ export interface Tables {
     user_id: string;
     project_id: number;
     status: 'active' | 'removed' | 'banned';
+    role: Generated<'member' | 'manager'>;
+    joined_by: Generated<JoinedBy>;
     reason: string;
     since: number;
   };
@@ -129,7 +215,20 @@ export interface Tables {
     /** The used time, less refunds. */
     time_seconds: number;
   };
-  audit: { id: Generated<number>; actor: string; act: string; subject: string; details: string; at: number };
+  audit: {
+    id: Generated<number>;
+    actor: string;
+    address: string | null;
+    token_id: number | null;
+    session_id: number | null;
+    request_id: string | null;
+    act: string;
+    subject: string;
+    details: string;
+    at: number;
+    /** Covers the record and the hash of the record before it. */
+    hash: string;
+  };
   idempotency: {
     user_id: string;
     key: string;
@@ -198,7 +297,7 @@ export interface Tables {
     paused_at: number | null;
     pause_reason: string | null;
   };
-  /** Values of the whole installation: the id of the data folder. */
+  /** Values of the whole installation: the id of the data folder, the hash of the last record of the audit trail. */
   facts: { name: string; value: string };
   leases: {
     name: string;
@@ -259,6 +358,8 @@ export interface Tables {
     last_error: string | null;
   };
 }
+
+export type DeviceRequestState = 'pending' | 'approved' | 'denied';
 
 export type DeliveryState = 'pending' | 'delivered' | 'failed';
 

@@ -16,6 +16,7 @@ const isPending = sql<boolean>`state = 'pending'`;
 /**
  * Lists the webhooks with pending deliveries. Each has its own queue, so that a slow receiver delays no other. It finds one
  * webhook after the other in the index of pending deliveries, so that neither idle webhooks nor long queues cost anything.
+ * Webhooks of disabled users are left out.
  */
 export async function listDeliveryQueues(db: Db): Promise<DeliveryQueue[]> {
   const { rows } = await sql<{ id: number; pauseUntil: number; dueAt: number; leaseUntil: number }>`
@@ -26,7 +27,8 @@ export async function listDeliveryQueues(db: Db): Promise<DeliveryQueue[]> {
     select webhooks.id, pause_until as "pauseUntil",
       (select min(due_at) from deliveries where ${isPending} and webhook_id = webhooks.id) as "dueAt",
       (select max(lease_until) from deliveries where ${isPending} and webhook_id = webhooks.id) as "leaseUntil"
-    from waiting join webhooks on webhooks.id = waiting.webhook_id where disabled_at is null`.execute(db);
+    from waiting join webhooks on webhooks.id = waiting.webhook_id join users on users.id = webhooks.user_id
+    where webhooks.disabled_at is null and users.disabled_at is null`.execute(db);
   return rows.map(({ id, pauseUntil, dueAt, leaseUntil }) => ({
     webhookId: id,
     readyAt: Math.max(dueAt, pauseUntil, leaseUntil),

@@ -107,6 +107,7 @@ export async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]):
         ])
         .where('users.id', 'in', userIds)
         .where('webhooks.disabled_at', 'is', null)
+        .where('users.disabled_at', 'is', null)
         .where((sub) =>
           sub.or([sub('subscriptions.kind', '=', '*'), sub('subscriptions.kind', '=', sub.ref('events.kind'))]),
         )

@@ -1,8 +1,21 @@
+import { type Selectable, sql } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
+import type { Tables } from '../database/tables.ts';
+import { auditHash, firstAuditHash } from './audit-hash.ts';
 
-export interface AuditRecord {
-  id: number;
-  actor: string;
+/** The user or program that acted, and how it reached the service. */
+export interface AuditActor {
+  userId: string;
+  /** The IP address. Null on the command line. */
+  address: string | null;
+  /** The id of the token of Bursar that was used; null for a session or a token of an OpenID provider. */
+  tokenId: number | null;
+  sessionId: number | null;
+  requestId: string | null;
+}
+
+export interface NewAuditRecord {
+  actor: AuditActor;
   act: string;
   /** The object of the act, such as `hpc_one/proj_hpc_one_01/301330`. */
   subject: string;
@@ -10,19 +23,107 @@ export interface AuditRecord {
   at: number;
 }
 
-/** Call it in the transaction of the act itself. */
-export async function insertAudit(tx: Tx, record: Omit<AuditRecord, 'id'>): Promise<number> {
-  const { id } = await tx
-    .insertInto('audit')
-    .values({ ...record, details: JSON.stringify(record.details) })
-    .returning('id')
+export interface AuditRecord extends NewAuditRecord {
+  id: number;
+  /** Covers the record and the hash of the record before it. */
+  hash: string;
+}
+
+/**
+ * Call it in the transaction of the act itself, after all other statements: until the commit, no other transaction can
+ * add a record.
+ */
+export async function insertAudit(tx: Tx, record: NewAuditRecord): Promise<void> {
+  await insertAudits(tx, [record]);
+}
+
+/** Like `insertAudit`, for several records. */
+export async function insertAudits(tx: Tx, records: readonly NewAuditRecord[]): Promise<void> {
+  let hash = await lockLastHash(tx);
+  for (const record of records) {
+    const row = toRow(record);
+    hash = auditHash(hash, row);
+    await tx
+      .insertInto('audit')
+      .values({ ...row, hash })
+      .execute();
+  }
+  await tx.updateTable('facts').set({ value: hash }).where('name', '=', lastHashName).execute();
+}
+
+const toRow = ({ actor, act, subject, details, at }: NewAuditRecord) => ({
+  actor: actor.userId,
+  address: actor.address,
+  token_id: actor.tokenId,
+  session_id: actor.sessionId,
+  request_id: actor.requestId,
+  act,
+  subject,
+  details: JSON.stringify(details),
+  at,
+});
+
+/** The name of the fact that has the hash of the last record. */
+export const lastHashName = 'audit_hash';
+
+/** Reads the hash of the last record, and locks it until the transaction ends. */
+async function lockLastHash(tx: Tx): Promise<string> {
+  const { value } = await tx
+    .insertInto('facts')
+    .values({ name: lastHashName, value: firstAuditHash })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet((eb) => ({ value: eb.ref('facts.value') })))
+    .returning('value')
     .executeTakeFirstOrThrow();
-  return id;
+  return value;
+}
+
+/** Which records to list. `act` and `subject` also select what is below them: `grant` selects `grant.top_up`. */
+export interface AuditFilter {
+  actor?: string | undefined;
+  act?: string | undefined;
+  subject?: string | undefined;
+  address?: string | undefined;
+  requestId?: string | undefined;
+  /** Epoch milliseconds; `to` is exclusive. */
+  from?: number | undefined;
+  to?: number | undefined;
 }
 
 /** Lists records from new to old, starting before the id `before` if it is given. */
-export async function listAudit(db: Db, limit: number, before?: number): Promise<AuditRecord[]> {
+export async function listAudit(db: Db, filter: AuditFilter, limit: number, before?: number): Promise<AuditRecord[]> {
+  const { actor, act, subject, address, requestId, from, to } = filter;
   let query = db.selectFrom('audit').selectAll().orderBy('id', 'desc').limit(limit);
   if (before !== undefined) query = query.where('id', '<', before);
-  return (await query.execute()).map((row) => ({ ...row, details: JSON.parse(row.details) }));
+  if (actor !== undefined) query = query.where('actor', '=', actor);
+  if (act !== undefined) query = query.where((eb) => eb.or([eb('act', '=', act), startsWith('act', `${act}.`)]));
+  if (subject !== undefined) {
+    query = query.where((eb) => eb.or([eb('subject', '=', subject), startsWith('subject', `${subject}/`)]));
+  }
+  if (address !== undefined) query = query.where('address', '=', address);
+  if (requestId !== undefined) query = query.where('request_id', '=', requestId);
+  if (from !== undefined) query = query.where('at', '>=', from);
+  if (to !== undefined) query = query.where('at', '<', to);
+  return (await query.execute()).map(toRecord);
+}
+
+/** The length is that of the database, which may count other characters than JavaScript. */
+const startsWith = (column: 'act' | 'subject', start: string) =>
+  sql<boolean>`substr(${sql.ref(column)}, 1, length(cast(${start} as text))) = ${start}`;
+
+function toRecord(row: Selectable<Tables['audit']>): AuditRecord {
+  return {
+    id: row.id,
+    actor: {
+      userId: row.actor,
+      address: row.address,
+      tokenId: row.token_id,
+      sessionId: row.session_id,
+      requestId: row.request_id,
+    },
+    act: row.act,
+    subject: row.subject,
+    details: JSON.parse(row.details),
+    at: row.at,
+    hash: row.hash,
+  };
 }

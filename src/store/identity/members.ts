@@ -1,13 +1,18 @@
 import type { Selectable } from 'kysely';
+import type { JoinedBy } from '../../domain/identity/group-membership.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { Tables } from '../database/tables.ts';
+import { type ProjectRecord, toProjectRecord } from './projects.ts';
 
 export type MemberStatus = 'active' | 'removed' | 'banned';
+export type MemberRole = 'member' | 'manager';
 
 export interface MemberRecord {
   userId: string;
   projectId: number;
   status: MemberStatus;
+  role: MemberRole;
+  joinedBy: JoinedBy;
   reason: string;
   since: number;
 }
@@ -30,6 +35,38 @@ export async function listMembers(db: Db, projectId: number): Promise<MemberReco
     .orderBy('id')
     .execute();
   return rows.map(toMemberRecord);
+}
+
+export interface Membership {
+  hpc: string;
+  project: string;
+  role: MemberRole;
+  status: MemberStatus;
+}
+
+/** Lists the projects of a user, ordered by id. */
+export async function listMemberships(db: Db, userId: string): Promise<Membership[]> {
+  return await db
+    .selectFrom('memberships')
+    .innerJoin('projects', 'projects.id', 'memberships.project_id')
+    .select(['projects.hpc', 'projects.name as project', 'memberships.role', 'memberships.status'])
+    .where('memberships.user_id', '=', userId)
+    .orderBy('projects.id')
+    .execute();
+}
+
+/** Lists the projects of which a user is a member because of the groups at an issuer. */
+export async function listProjectsJoinedBy(db: Db, userId: string, issuer: string): Promise<ProjectRecord[]> {
+  const rows = await db
+    .selectFrom('memberships')
+    .innerJoin('projects', 'projects.id', 'memberships.project_id')
+    .selectAll('projects')
+    .where('memberships.user_id', '=', userId)
+    .where('memberships.joined_by', '=', issuer)
+    .where('memberships.status', '=', 'active')
+    .orderBy('projects.id')
+    .execute();
+  return rows.map(toProjectRecord);
 }
 
 /** Lists the memberships that are missing: every user joins every open project with `auto_join`. */
@@ -59,10 +96,16 @@ export async function insertMember(tx: Tx, userId: string, projectId: number, no
 }
 
 /** Removed and banned members keep their accounts and can still read, but cannot submit. */
-export async function setMemberStatus(tx: Tx, member: MemberRecord): Promise<void> {
+export async function updateMember(tx: Tx, member: MemberRecord): Promise<void> {
   await tx
     .updateTable('memberships')
-    .set({ status: member.status, reason: member.reason, since: member.since })
+    .set({
+      status: member.status,
+      role: member.role,
+      joined_by: member.joinedBy,
+      reason: member.reason,
+      since: member.since,
+    })
     .where('user_id', '=', member.userId)
     .where('project_id', '=', member.projectId)
     .execute();
@@ -73,6 +116,8 @@ function toMemberRecord(row: Selectable<Tables['memberships']>): MemberRecord {
     userId: row.user_id,
     projectId: row.project_id,
     status: row.status,
+    role: row.role,
+    joinedBy: row.joined_by,
     reason: row.reason,
     since: row.since,
   };

@@ -82,7 +82,7 @@ function toColumns({ autoJoin, grant }: Pick<NewProject, 'autoJoin' | 'grant'>) 
   };
 }
 
-function toProjectRecord(row: Selectable<Tables['projects']>): ProjectRecord {
+export function toProjectRecord(row: Selectable<Tables['projects']>): ProjectRecord {
   return {
     id: row.id,
     hpc: row.hpc,

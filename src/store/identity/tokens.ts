@@ -1,4 +1,5 @@
-import type { Db } from '../database/handle.ts';
+import { parseScopes, type SiteRole, type TokenScope } from '../../domain/identity/policy.ts';
+import type { Db, Tx } from '../database/handle.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
 
 export interface NewToken {
@@ -6,20 +7,38 @@ export interface NewToken {
   /** Only the hash is stored, so that a reader of the database cannot use the token. */
   hash: string;
   name: string;
-  admin: boolean;
+  scopes: ReadonlySet<TokenScope>;
+  limit: TokenLimit;
   createdAt: number;
   expiresAt: number | null;
 }
+
+/** The only system, and the only project, that a token can be used for. Null: all of them. */
+export interface TokenLimit {
+  hpc: string | null;
+  project: string | null;
+}
+
+/** For all systems and projects. */
+export const noLimit: TokenLimit = { hpc: null, project: null };
 
 export interface TokenRecord {
   id: number;
   userId: string;
   name: string;
-  /** True only if both the token and its user have the admin role. */
-  admin: boolean;
+  /** Of the owner. */
+  role: SiteRole;
+  scopes: ReadonlySet<TokenScope>;
+  limit: TokenLimit;
   createdAt: number;
   expiresAt: number | null;
   revokedAt: number | null;
+  /** `YYYY-MM-DD`, UTC. */
+  lastUsedOn: string | null;
+  /** The address of the first use on that day. */
+  lastUsedFrom: string | null;
+  /** Whether the owner is disabled. */
+  isOwnerDisabled: boolean;
 }
 
 export async function insertToken(db: Db, token: NewToken): Promise<number> {
@@ -29,10 +48,13 @@ export async function insertToken(db: Db, token: NewToken): Promise<number> {
       user_id: token.userId,
       hash: token.hash,
       name: token.name,
-      admin: token.admin ? 1 : 0,
+      scopes: [...token.scopes].join(' '),
+      hpc: token.limit.hpc,
+      project_name: token.limit.project,
       created_at: token.createdAt,
       expires_at: token.expiresAt,
       revoked_at: null,
+      announced_at: null,
     })
     .returning('id')
     .executeTakeFirstOrThrow();
@@ -45,6 +67,11 @@ const selectByHash = prepareQuery((db, param: Param<{ hash: string }>) =>
 
 export async function findTokenByHash(db: Db, hash: string): Promise<TokenRecord | undefined> {
   const [row] = await selectByHash(db, { hash });
+  return row && toTokenRecord(row);
+}
+
+export async function findToken(db: Db, id: number): Promise<TokenRecord | undefined> {
+  const row = await selectTokens(db).where('tokens.id', '=', id).executeTakeFirst();
   return row && toTokenRecord(row);
 }
 
@@ -65,6 +92,51 @@ export async function revokeToken(db: Db, id: number, now: number): Promise<bool
   return row !== undefined;
 }
 
+/** Stores the first use of a token on a day. */
+export async function storeTokenUse(db: Db, id: number, day: string, address: string): Promise<void> {
+  await db.updateTable('tokens').set({ last_used_on: day, last_used_from: address }).where('id', '=', id).execute();
+}
+
+export interface ExpiringToken {
+  id: number;
+  userId: string;
+  name: string;
+  expiresAt: number;
+}
+
+/**
+ * Lists the tokens that end within `noticeMs`, and whose owners have not been notified. Tokens that live no longer than that,
+ * and those of disabled users, are left out.
+ */
+export async function listTokensToNotify(db: Db, now: number, noticeMs: number): Promise<ExpiringToken[]> {
+  return await db
+    .selectFrom('tokens')
+    .innerJoin('users', 'users.id', 'tokens.user_id')
+    .select(['tokens.id', 'tokens.user_id as userId', 'tokens.name', 'tokens.expires_at as expiresAt'])
+    .$narrowType<{ expiresAt: number }>()
+    .where('tokens.announced_at', 'is', null)
+    .where('tokens.revoked_at', 'is', null)
+    .where('tokens.expires_at', '>', now)
+    .where('tokens.expires_at', '<=', now + noticeMs)
+    .where((eb) => eb(eb('tokens.expires_at', '-', eb.ref('tokens.created_at')), '>', noticeMs))
+    .where('users.disabled_at', 'is', null)
+    .orderBy('tokens.expires_at')
+    .execute();
+}
+
+/** Returns true to exactly one caller, who notifies the owner; false if the token was revoked meanwhile. */
+export async function markTokenNotified(tx: Tx, id: number, now: number): Promise<boolean> {
+  const row = await tx
+    .updateTable('tokens')
+    .set({ announced_at: now })
+    .where('id', '=', id)
+    .where('announced_at', 'is', null)
+    .where('revoked_at', 'is', null)
+    .returning('id')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 type TokenRow = Awaited<ReturnType<ReturnType<typeof selectTokens>['executeTakeFirstOrThrow']>>;
 
 function selectTokens(db: Db) {
@@ -75,11 +147,16 @@ function selectTokens(db: Db) {
       'tokens.id',
       'tokens.user_id',
       'tokens.name',
-      'tokens.admin',
+      'tokens.scopes',
+      'tokens.hpc',
+      'tokens.project_name',
+      'tokens.last_used_on',
+      'tokens.last_used_from',
       'tokens.created_at',
       'tokens.expires_at',
       'tokens.revoked_at',
       'users.role',
+      'users.disabled_at',
     ]);
 }
 
@@ -88,9 +165,14 @@ function toTokenRecord(row: TokenRow): TokenRecord {
     id: row.id,
     userId: row.user_id,
     name: row.name,
-    admin: row.admin === 1 && row.role === 'admin',
+    role: row.role,
+    scopes: parseScopes(row.scopes),
+    limit: { hpc: row.hpc, project: row.project_name },
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,
+    lastUsedOn: row.last_used_on,
+    lastUsedFrom: row.last_used_from,
+    isOwnerDisabled: row.disabled_at !== null,
   };
 }

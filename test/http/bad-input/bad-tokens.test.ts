@@ -10,6 +10,7 @@ import {
 } from '../../support/problems.ts';
 import { bearerHeader, type HeaderLine, sendRawRequest } from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
+import { shippedConfig } from '../../support/shipped-config.ts';
 
 const submission: HeaderLine[] = [
   ['content-disposition', 'attachment; filename=job.zip'],
@@ -22,14 +23,16 @@ let state: StateSnapshot;
 const tokens = { expired: '', revoked: '', unprivileged: '' };
 
 before(async () => {
-  server = await startServer();
+  // Many requests with bad tokens from one address.
+  server = await startServer({ config: { ...shippedConfig(), limits: { failedSignIns: 10_000 } } });
   tokens.expired = await server.token('301330', { validMs: 60_000, name: 'to expire' });
   tokens.revoked = await server.token('301330', { name: 'to revoke' });
   tokens.unprivileged = await server.token('300001', { name: 'not for administration' });
   await expireToken('to expire');
   const { stdout } = await server.bursar('token', 'list', '--json');
   const listed = JSON.parse(stdout) as { id: number; name: string }[];
-  await server.bursar('token', 'revoke', String(listed.find((token) => token.name === 'to revoke')?.id));
+  const id = String(listed.find((token) => token.name === 'to revoke')?.id);
+  await server.bursar('token', 'revoke', id, '--reason', 'because of a test');
   state = await takeStateSnapshot(server, [server.userToken, server.adminToken]);
 });
 after(() => server.dispose());
@@ -156,7 +159,7 @@ describe('/admin/quotas/', () => {
     for (const rest of administrative) {
       const path = `/admin/quotas/301330/${rest}`;
       const response = await sendRawRequest(server.url, { path, headers: [bearerHeader(tokens.unprivileged)] });
-      assertProblem(response, { status: 403, code: 'forbidden', message: /administrators/ });
+      assertProblem(response, { status: 403, code: 'insufficient_scope', message: /admin:read/ });
       const allowed = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.adminToken)] });
       assert.equal(allowed.status, 200, 'the other token of the same administrator still works');
     }

@@ -11,8 +11,9 @@ import { readMetric } from '../../support/metrics.ts';
 import { listFilesUnder } from '../../support/problems.ts';
 import type { TestServer } from '../../support/server.ts';
 import { spawnServer } from '../../support/server-process.ts';
+import { signIn } from '../../support/sign-in.ts';
 import { until } from '../../support/until.ts';
-import { webhookConfig } from '../../support/webhooks.ts';
+import { sendJson, webhookConfig } from '../../support/webhooks.ts';
 import { createValidZip } from '../bad-input/valid-zip.ts';
 import { createResponseCheck } from './check-response.ts';
 import {
@@ -50,7 +51,14 @@ const lastOperations = [
   'closeProject',
   'pauseSystem',
   'resumeSystem',
+  'endSession',
+  'endOtherSessions',
+  'revokeTokensOfUser',
 ];
+/** Not with a token alone: they need the cookie of a session, or a code that a person has confirmed. */
+const interactiveOperations = new Set(['signOut', 'pollDeviceToken']);
+
+const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code';
 
 let dns: DnsServer;
 let server: TestServer;
@@ -67,7 +75,10 @@ before(async () => {
   dns = await startDnsServer(() => []);
   const { systems, ...config } = webhookConfig({ perUser: 5, nameServers: [dns.address] });
   for (const { engine } of Object.values(systems)) engine.cores = 1;
-  const limits = { userRequests: unlimited, tokenRequests: unlimited, addressRequests: unlimited };
+  const limits = {
+    ...{ userRequests: unlimited, tokenRequests: unlimited },
+    ...{ addressRequests: unlimited, failedSignIns: unlimited, startedSignIns: unlimited },
+  };
   server = await spawnServer({ config: { ...config, systems, limits, log: { level: 'warn' } } });
   admin = createCaller(server.url, server.adminToken);
   ({ document } = await loadOpenApiContract(server));
@@ -100,6 +111,17 @@ async function createFixture(): Promise<FuzzFixture> {
   // Its owner cannot delete the other one after an administrator has disabled it.
   const deletableWebhookId = await createWebhook(`${url}/deletable`);
   const { body: delivery } = (await me.send('POST', `/webhooks/${webhookId}/test/`)) as ApiResponse<{ id: number }>;
+  // Not the user who sends the requests: that one is needed until the end.
+  const changeable = '309998';
+  const changeableToken = await server.token(changeable);
+  const tokenIdOf = async (token: string) => {
+    const tokens = await createCaller(server.url, token).get<{ id: number }[]>('/me/tokens/');
+    return String(tokens.body.at(-1)?.id);
+  };
+  const changeableTokenId = await tokenIdOf(changeableToken);
+  const deletableTokenId = await tokenIdOf(await server.token(job.owner));
+  const browser = await signIn(server, job.owner);
+  const sessionId = String(JSON.parse((await browser.get('/me/sessions/')).text)[0].id);
   const values = {
     hpc: 'hpc_one',
     project_name: 'proj_hpc_one_01',
@@ -108,11 +130,19 @@ async function createFixture(): Promise<FuzzFixture> {
     webhook_id: String(webhookId),
     delivery_id: String(delivery.id),
     path: 'run.sh',
+    token_id: deletableTokenId,
+    session_id: sessionId,
   };
   const deletableValues: Record<string, Partial<typeof values>> = {
     deleteJob: { job_id: deletable.job_id },
     deleteJobOfAnyUser: { job_id: deletable.job_id },
     deleteWebhook: { webhook_id: String(deletableWebhookId) },
+    disableUser: { user_id: changeable },
+    enableUser: { user_id: changeable },
+    setUserRole: { user_id: changeable },
+    endSessionsOfUser: { user_id: changeable },
+    revokeTokensOfUser: { user_id: changeable },
+    revokeTokenOfUser: { user_id: changeable, token_id: changeableTokenId },
   };
   return {
     pathValues: (operationId) => ({ ...values, ...deletableValues[operationId] }),
@@ -121,6 +151,8 @@ async function createFixture(): Promise<FuzzFixture> {
       const reason = 'a test';
       if (operationId === 'createWebhook') return { url: `${url}/created`, events: ['job.ended'] };
       if (operationId === 'changeWebhook') return { url, events: ['job.ended'] };
+      if (operationId === 'startDeviceAuthorization') return { client_id: 'laptop', scope: 'jobs:read' };
+      if (operationId === 'pollDeviceToken') return { grant_type: deviceGrant, device_code: 'bursar_device_x' };
       if (operationId === 'refundJob') return { job_id: job.job_id, amount: 1, reason };
       if (operationId === 'transferGrant') return { from: job.owner, to: other, resource: 'time', amount: 1, reason };
       if (operationId === 'openPeriod') return { member_seconds: 3600, reason };
@@ -189,7 +221,12 @@ async function sendAll(onExchange: (exchange: Exchange) => void): Promise<number
 
 test('changed requests get responses that the document describes, and leave nothing behind', async () => {
   const check = createResponseCheck(document);
-  const created = { jobs: new Map<string, Job>(), projects: new Set<number>(), webhooks: new Set<number>() };
+  const created = {
+    jobs: new Map<string, Job>(),
+    projects: new Set<number>(),
+    webhooks: new Set<number>(),
+    tokens: new Set<number>(),
+  };
   const deletedWebhooks = new Set<number>();
   const statuses = new Map<string, Set<number>>();
 
@@ -204,16 +241,19 @@ test('changed requests get responses that the document describes, and leave noth
       id: number;
       job_id?: string;
       secret?: string;
+      token?: string;
       auto_join?: boolean;
     }>;
     if (status === 201 && body?.job_id !== undefined) created.jobs.set(body.job_id, body as unknown as Job);
     if (status === 201 && body?.secret !== undefined) created.webhooks.add(body.id);
+    if (status === 201 && body?.token !== undefined) created.tokens.add(body.id);
     if (status === 201 && body?.auto_join !== undefined) created.projects.add(body.id);
     if (status === 200 && id === 'deleteWebhook' && request.method === 'DELETE') deletedWebhooks.add(body.id);
   });
   console.log(`${count} requests to ${statuses.size} operations, seed ${seed}`);
   // A generator whose requests all fail at the same check would find nothing.
   const withoutSuccess = [...statuses]
+    .filter(([id]) => !interactiveOperations.has(id))
     .filter(([, seen]) => ![...seen].some((status) => status < 400))
     .map(([id]) => id);
   assert.deepEqual(withoutSuccess, [], 'operations that never succeeded');
@@ -223,6 +263,7 @@ test('changed requests get responses that the document describes, and leave noth
   assert.deepEqual(await countRows(), {
     ...rows,
     jobs: (rows.jobs ?? 0) + created.jobs.size,
+    tokens: (rows.tokens ?? 0) + created.tokens.size,
     projects: (rows.projects ?? 0) + created.projects.size,
     webhooks: (rows.webhooks ?? 0) + created.webhooks.size - deletedWebhooks.size,
   });
@@ -241,7 +282,7 @@ async function assertNothingIsOpen(): Promise<void> {
 /** Cancels the jobs that were accepted, and waits for their ends. */
 async function endJobs(jobs: readonly Job[]): Promise<void> {
   for (const job of jobs) {
-    const { status, text } = await admin.send('POST', `/admin${jobPath(job)}cancel/`);
+    const { status, text } = await sendJson(admin, 'POST', `/admin${jobPath(job)}cancel/`, { reason: 'end of a test' });
     assert.ok(status === 200 || status === 202, text);
   }
   await until('all jobs have ended', async () => {

@@ -103,8 +103,10 @@ export function generateRequest(
 ): FuzzRequest {
   const parameters = (operation.parameters ?? []).map((parameter) => resolveParameter(document, parameter));
   const parts = validParts(random, { method, id, operation }, parameters, fixture);
-  // The job and the webhook of the fixture must stay: a later request would only show that they are gone.
-  const methods = /\{(job|webhook)_id\}/.test(path) ? harmlessMethods : [...harmlessMethods, 'DELETE'];
+  // The job, the webhook, the session and the tokens of the fixture must stay: a later request would only show that they are gone.
+  const methods = /\{(job|webhook)_id\}|\/(sessions|tokens)\//.test(path)
+    ? harmlessMethods
+    : [...harmlessMethods, 'DELETE'];
   for (let change = 0; change < changes; change += 1) mutate(random, parts, parameters, operation, fixture, methods);
   return format(parts, path);
 }
@@ -144,6 +146,9 @@ function validParts(
   if (content['application/json'] !== undefined) {
     headers.push(['content-type', 'application/json']);
     parts.body = Buffer.from(JSON.stringify(fixture.body(id) ?? content['application/json'].example));
+  } else if (content['application/x-www-form-urlencoded'] !== undefined) {
+    headers.push(['content-type', 'application/x-www-form-urlencoded']);
+    parts.body = Buffer.from(String(new URLSearchParams({ ...fixture.body(id) })));
   } else if (content['application/zip'] !== undefined && random.chance(0.5)) parts.body = fixture.zip;
   return parts;
 }

@@ -143,7 +143,7 @@ describe('a repeated read', () => {
       (await repeat('/jobs/', revoked)).map(({ status }) => status),
       [200, 200, 200],
     );
-    await server.bursar('token', 'revoke', await tokenIdOf('4343'));
+    await server.bursar('token', 'revoke', await tokenIdOf('4343'), '--reason', 'because of a test');
     assert.equal((await get('/jobs/', revoked)).status, 401);
 
     const short = await server.token('4444');

@@ -232,7 +232,7 @@ describe('following a job', () => {
     await until('the first line was received', () => followed.received() || undefined);
     const { stdout } = await server.bursar('token', 'list', '--user', '301330');
     const [, id = ''] = /^\s*(\S+).*to be revoked/m.exec(stdout) ?? [];
-    await server.bursar('token', 'revoke', id);
+    await server.bursar('token', 'revoke', id, '--reason', 'because of a test');
     releaseJob(server, job);
     await aborted;
     assert.equal(followed.received(), 'first\n');

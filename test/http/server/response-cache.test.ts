@@ -26,6 +26,7 @@ describe('the response cache', () => {
       limits: { callerCounter: () => () => (state.isAllowed ? 'some' : undefined) },
       now: () => state.now,
       requestId: () => 'from-cache',
+      address: () => '127.0.0.1',
       onResponse: () => {
         logged++;
       },
@@ -36,7 +37,18 @@ describe('the response cache', () => {
     app.decorateReply('cacheUntil', 0);
     app.addHook('onRequest', async (request) => {
       cache.onRequest(request);
-      request.caller = { userId: '1', tokenHash: 'a', admin: false, validUntil: state.tokenUntil };
+      request.caller = {
+        ...{
+          userId: '1',
+          role: 'user',
+          address: null,
+          sessionId: null,
+          requestId: null,
+          scopes: new Set(),
+          limit: { hpc: null, project: null },
+        },
+        ...{ tokenId: 1, tokenHash: 'a', validUntil: state.tokenUntil },
+      };
     });
     app.addHook('onSend', async (request, reply, payload) => cache.onSend(request, reply, payload) ?? payload);
     app.get('/thing', async (request, reply) => {

@@ -186,7 +186,12 @@ test('the list of users shows their roles', async () => {
   const { body } = await admin.get<{ user: string; role: string; created_at: string }[]>('/admin/users/');
   assert.deepEqual(
     body.map(({ user, role }) => [user, role]),
-    [[adminId, 'admin'], ['301330', 'user'], ...users.map((user) => [user, 'user']), ['302409', 'admin']],
+    [
+      [adminId, 'administrator'],
+      ['301330', 'user'],
+      ...users.map((user) => [user, 'user']),
+      ['302409', 'administrator'],
+    ],
   );
   for (const { created_at } of body) assert.ok(!Number.isNaN(Date.parse(created_at)));
 });

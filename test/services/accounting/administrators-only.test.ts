@@ -1,25 +1,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import {
-  type AccountingFixture,
-  adminId,
-  defaultProjectPath,
-  openAccountingFixture,
-} from '../../support/accounting-fixture.ts';
-import { type Caller, createCaller } from '../../support/api.ts';
+import { type AccountingFixture, adminId, openAccountingFixture } from '../../support/accounting-fixture.ts';
+import { createCaller } from '../../support/api.ts';
 import type { OpenApi } from '../../support/contract.ts';
 import { assertLedgerBalances } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/problems.ts';
 
 // Access control of the paths under /admin/.
 
-const reason = 'because of a test';
 let fixture: AccountingFixture;
-let admin: Caller;
 
 before(async () => {
   fixture = await openAccountingFixture({ timeSeconds: 50_000, spaceKb: 100 });
-  admin = fixture.admin;
   await fixture.user('302401');
 });
 after(async () => {
@@ -33,8 +25,7 @@ describe('paths under /admin/', () => {
     project_name: 'proj_hpc_one_01',
     job_id: 'X',
   };
-  const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
-  let paths: { path: string; documented: string[] }[];
+  let paths: { path: string; documented: string[]; withBody: string[] }[];
 
   before(async () => {
     const { body: document } = await createCaller(fixture.server.url, null).get<OpenApi>('/openapi.json');
@@ -43,6 +34,9 @@ describe('paths under /admin/', () => {
       .map(([path, operations]) => ({
         path: path.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '302401'),
         documented: Object.keys(operations).map((method) => method.toUpperCase()),
+        withBody: Object.entries(operations)
+          .filter(([, { requestBody }]) => requestBody !== undefined)
+          .map(([method]) => method.toUpperCase()),
       }));
   });
 
@@ -56,30 +50,11 @@ describe('paths under /admin/', () => {
     }
   });
 
-  test('return 403 to other users for every method, and change nothing', async () => {
-    const user = await fixture.uncheckedUser('302401');
-    const before = (await fixture.query('select id from entries')).length;
-    const membersBefore = (await admin.get(`/admin/projects/${defaultProjectPath}/members/`)).text;
-    const body = JSON.stringify({ kind: 'top_up', resource: 'time', amount: 1, reason, status: 'banned' });
-    for (const { path, documented } of paths) {
-      for (const method of methods) {
-        const headers = { 'content-type': 'application/json', 'idempotency-key': `${method}-${path}` };
-        const response = await user.send(method, path, headers, method === 'GET' ? undefined : body);
-        const { code } = response.body as { code: string };
-        if (documented.includes(method))
-          assert.deepEqual([response.status, code], [403, 'forbidden'], `${method} ${path}`);
-        else assert.ok(response.status === 403 || response.status === 405, `${method} ${path} ${response.text}`);
-      }
-    }
-    assert.equal((await fixture.query('select id from entries')).length, before);
-    assert.equal((await admin.get(`/admin/projects/${defaultProjectPath}/members/`)).text, membersBefore);
-  });
-
   test('return 403 to an administrator whose token was created without --admin', async () => {
     const { code, stdout } = await fixture.bursar('token', 'create', '--user', adminId);
     assert.equal(code, 0);
     const response = await createCaller(fixture.server.url, stdout.trim()).get('/admin/users/');
-    assertProblem(response, { status: 403, code: 'forbidden' });
+    assertProblem(response, { status: 403, code: 'insufficient_scope' });
   });
 
   test('return 401 without a token for every method', async () => {
@@ -93,8 +68,9 @@ describe('paths under /admin/', () => {
 
   test('return 4xx, never 5xx, to an administrator who sends an invalid body', async () => {
     const administrator = await fixture.uncheckedUser(adminId);
-    for (const { path, documented } of paths) {
-      for (const method of documented.filter((name) => name !== 'GET')) {
+    assert.ok(paths.some(({ withBody }) => withBody.length > 0));
+    for (const { path, withBody } of paths) {
+      for (const method of withBody) {
         for (const body of ['', '{', '[]', '"x"', 'null', '{"reason":{"a":1}}']) {
           const headers = { 'content-type': 'application/json', 'idempotency-key': 'x' };
           const { status, text } = await administrator.send(method, path, headers, body);

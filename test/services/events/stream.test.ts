@@ -183,7 +183,7 @@ describe('access to events', () => {
     const stream = await openStream('/events/', {}, token);
     const list = JSON.parse((await server.bursar('token', 'list', '--user', '303002', '--json')).stdout);
     const [{ id }] = list.filter(({ name }: { name: string }) => name === 'to be revoked');
-    await server.bursar('token', 'revoke', String(id));
+    await server.bursar('token', 'revoke', String(id), '--reason', 'because of a test');
     await sameUser.waitUntilFinished((await submitShellLine(sameUser, '/jobs/hpc_one/', 'true')).body);
     await stream.closed;
     assert.deepEqual(stream.events(), []);

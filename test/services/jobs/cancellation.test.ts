@@ -25,6 +25,7 @@ import {
 } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/problems.ts';
 import { until } from '../../support/until.ts';
+import { sendJson } from '../../support/webhooks.ts';
 import { createZip } from '../../support/zip.ts';
 
 let fixture: AccountingFixture;
@@ -217,11 +218,13 @@ describe('administrators', { concurrency: true }, () => {
     const path = (job: Job) => `/admin${jobPath(job)}`;
     const job = await submitJob(owner, { command: `echo output; ${markBegunScript}` });
     await waitUntilBegun(fixture, job);
-    assertProblem(await fixture.admin.send('DELETE', path(job)), { status: 409, code: 'job_not_finished' });
+    const reason = { reason: 'because of a test' };
+    const deletePath = `${path(job)}?reason=because+of+a+test`;
+    assertProblem(await fixture.admin.send('DELETE', deletePath), { status: 409, code: 'job_not_finished' });
     assertProblem(await owner.send('POST', `${path(job)}cancel/`), { status: 403, code: 'forbidden' });
-    assertProblem(await owner.send('DELETE', path(job)), { status: 403, code: 'forbidden' });
+    assertProblem(await owner.send('DELETE', deletePath), { status: 403, code: 'forbidden' });
     for (let i = 0; i < 2; i++) {
-      const { status, text } = await fixture.admin.send('POST', `${path(job)}cancel/`);
+      const { status, text } = await sendJson(fixture.admin, 'POST', `${path(job)}cancel/`, reason);
       assert.ok(status === 202 || i > 0, text);
     }
     await requestCancel(owner, job);
@@ -233,11 +236,12 @@ describe('administrators', { concurrency: true }, () => {
     assert.ok(existsSync(outputPath(job)));
 
     for (let i = 0; i < 2; i++) {
-      const { status, body, text } = await fixture.admin.send('DELETE', path(job));
+      const { status, body, text } = await fixture.admin.send('DELETE', deletePath);
       assert.deepEqual([status, (body as Job).stage], [200, 'DELETED'], text);
     }
     await until('its files are removed', () => !existsSync(outputPath(job)) || undefined);
-    const record = { actor: adminId, subject: `${defaultProjectPath}/${job.job_id}`, details: { owner: '301757' } };
+    const details = { owner: '301757', ...reason };
+    const record = { actor: adminId, subject: `${defaultProjectPath}/${job.job_id}`, details };
     assert.deepEqual(await readAudit(job), [
       { act: 'job.cancel', ...record },
       { act: 'job.delete', ...record },

@@ -212,11 +212,23 @@ describe('concurrent transactions', () => {
   });
 
   test('that authenticate new subjects create one user for each subject', async () => {
-    const identity = (subject: string) => ({ issuer: 'https://idp', subject, userId: null, admin: false });
-    const oidc = { verify: async (token: string) => identity(token) };
+    const unknown = {
+      issuedAt: 0,
+      userId: null,
+      name: null,
+      mail: null,
+      role: null,
+      memberships: [],
+      syncMemberships: false,
+    };
+    const oidc = { verify: async (subject: string) => ({ ...unknown, issuer: 'https://idp', subject }) };
     const subjects = ['a', 'b', 'c', 'd', 'a', 'b', 'c', 'd'];
     const actors = await Promise.all(
-      subjects.map((subject) => authenticate({ db, oidc, now: () => 5 }, `Bearer ${subject}`)),
+      subjects.map((subject) => {
+        const credentials = { authorization: `Bearer ${subject}`, address: '127.0.0.1', requestId: '' };
+        const deps = { db, oidc, idleMs: 1, now: () => 5, publishAccess: () => undefined };
+        return authenticate(deps, credentials);
+      }),
     );
     const ids = actors.map(({ userId }) => userId);
     assert.equal(new Set(ids).size, 4);

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sql } from 'kysely';
 import { createJobListCache } from '../../../src/services/jobs/job-list-cache.ts';
 import { getSchemaStatus, migrate } from '../../../src/store/database/migrations.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
@@ -10,6 +9,7 @@ import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.t
 import { findCurrentAccounts } from '../../../src/store/ledger/accounts.ts';
 import { reserve } from '../../../src/store/ledger/ledger.ts';
 import { openTestDatabase, publicColumns } from '../../support/test-database.ts';
+import { undoMigrations } from './undo-migrations.ts';
 
 test('migrations count the unfinished jobs, and cached lists of jobs from before the job versions stay up to date', async () => {
   const database = await openTestDatabase(['1'], 1000, 1000);
@@ -29,23 +29,7 @@ test('migrations count the unfinished jobs, and cached lists of jobs from before
     const note = { actor: '1', reason: 'test', at: 1 };
     await inTransaction(db, (tx) => reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 5, spaceBytes: 5 }, note));
     for (const jobId of ['OLD-2', 'OLD-3']) await insert(jobId);
-    await sql`drop table monthly_usage`.execute(db);
-    await sql`drop index jobs_unfinished`.execute(db);
-    await sql`create index jobs_unfinished on jobs (hpc, state, due_at)`.execute(db);
-    await sql`alter table users drop column unfinished_jobs`.execute(db);
-    await sql`alter table accounts drop column open_holds`.execute(db);
-    await sql`alter table webhooks drop column disabled_by`.execute(db);
-    await sql`alter table deliveries drop column last_result`.execute(db);
-    await sql`alter table deliveries add column last_status integer`.execute(db);
-    await sql`drop table job_tags`.execute(db);
-    await sql`drop index jobs_delayed`.execute(db);
-    for (const column of ['delayed_at', 'delay_reason'])
-      await sql`alter table jobs drop column ${sql.ref(column)}`.execute(db);
-    await sql`alter table jobs drop column cancel_requested_by`.execute(db);
-    await sql`drop table inputs`.execute(db);
-    await sql`drop index jobs_by_version`.execute(db);
-    await sql`alter table jobs drop column version`.execute(db);
-    await sql`delete from kysely_migration where name >= '0006'`.execute(db);
+    await undoMigrations(db, '0006');
     await migrate(db);
     assert.deepEqual((await getSchemaStatus(db)).pending, []);
     const counts = [

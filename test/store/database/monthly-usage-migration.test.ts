@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { sql } from 'kysely';
 import { fillDatabase } from '../../../bench/fill.ts';
 import { toHpcSystems } from '../../../src/config/hpc-systems.ts';
 import { applyMigrations } from '../../../src/store/database/migrations.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
+import { undoMigrations } from './undo-migrations.ts';
 
 describe('the migration to monthly usage', () => {
   let database: TestDatabase;
@@ -30,8 +30,7 @@ describe('the migration to monthly usage', () => {
       /^user 600001: the usage of project \d+ in \d{4}-\d\d is not the sum of its entries$/,
     );
 
-    await sql`drop table monthly_usage`.execute(db);
-    await sql`delete from kysely_migration where name = '0013-monthly-usage'`.execute(db);
+    await undoMigrations(db, '0013');
     await applyMigrations(db);
     assert.deepEqual(await readUsage(), before);
     assert.deepEqual((await verifyLedger(db)).problems, []);

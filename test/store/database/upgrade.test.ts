@@ -12,24 +12,9 @@ import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { getAccounts } from '../../support/accounts.ts';
 import { databaseSettings, postgresTest } from '../../support/database.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
+import { undoMigrations } from './undo-migrations.ts';
 
 const isPostgres = process.env.BURSAR_TEST_DATABASE === 'postgres';
-
-/** Takes a database back to the schema before 0011-unfinished-jobs. */
-async function revertMigrations(db: Db): Promise<void> {
-  for (const statement of [
-    'drop table monthly_usage',
-    'drop index jobs_unfinished',
-    'create index jobs_unfinished on jobs (hpc, state, due_at)',
-    'alter table users drop column unfinished_jobs',
-    'alter table accounts drop column open_holds',
-    'alter table webhooks drop column disabled_by',
-    'alter table deliveries drop column last_result',
-    'alter table deliveries add column last_status integer',
-    "delete from kysely_migration where name >= '0011'",
-  ])
-    await sql.raw(statement).execute(db);
-}
 
 async function storeJob({ db }: TestDatabase, jobId: string) {
   const project = await findProject(db, 'sys', 'proj');
@@ -58,7 +43,7 @@ test('counting the open holds takes time in proportion to all holds', async (t) 
   const database = await openTestDatabase(['1'], 1000, 1000);
   t.after(() => database.close());
   await insertHolds(database, 40_000);
-  await revertMigrations(database.db);
+  await undoMigrations(database.db, '0011');
   if (isPostgres) {
     // A comparison of each hold with each resolution would take much longer, and these do not fit into the memory.
     const name = sql.id(database.folder.split('/').at(-1) ?? '');
@@ -83,7 +68,7 @@ test('counting the open holds takes time in proportion to all holds', async (t) 
 postgresTest('the migrations at start have no statement timeout', async (t) => {
   const database = await openTestDatabase([], 1, 1);
   t.after(() => database.close());
-  await revertMigrations(database.db);
+  await undoMigrations(database.db, '0011');
   const other = connectDatabase(databaseSettings(database.folder), database.folder);
   t.after(() => other.destroy());
   let migrated: Promise<Db> | undefined;
@@ -111,7 +96,7 @@ test('an upgrade lets the dispatcher end the jobs first that were cancelled whil
     const columns = { state, cancel_requested_at: cancelledAt, due_at: 7 };
     await db.updateTable('jobs').set(columns).where('id', '=', id).execute();
   }
-  await revertMigrations(db);
+  await undoMigrations(db, '0011');
   await migrate(db);
   const rows = await db.selectFrom('jobs').select('due_at').orderBy('id').execute();
   assert.deepEqual(
@@ -124,7 +109,7 @@ test('an upgrade stores who has disabled a webhook, and the class of the last re
   const database = await openTestDatabase(['1'], 1000, 1000);
   t.after(() => database.close());
   const { db } = database;
-  await revertMigrations(db);
+  await undoMigrations(db, '0011');
   const disabledTimes = [null, 50, 60];
   for (const [index, disabledAt] of disabledTimes.entries()) {
     await sql`insert into webhooks (user_id, url, description, secret, former_until, created_at, failures, pause_until, disabled_at)

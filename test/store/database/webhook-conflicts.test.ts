@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { sql } from 'kysely';
 import { createWebhookService, type WebhookDeps } from '../../../src/services/events/webhooks.ts';
+import { commandLineActor } from '../../../src/services/identity/actor.ts';
 import { connectDatabase } from '../../../src/store/database/database.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { insertTestDelivery } from '../../../src/store/events/deliveries.ts';
@@ -91,7 +92,7 @@ postgresTest('disabling a webhook while a delivery succeeds is no deadlock', asy
   const { id, later, service, respond, conflicts, worker, whileLocked, waitForWaiting } = await setUp(t);
   let disabled: Promise<unknown> | undefined;
   await whileLocked('deliveries', later, async () => {
-    disabled = service.disable({ userId: 'admin', admin: true }, '1', id, 'test', null);
+    disabled = service.disable(commandLineActor('admin'), '1', id, 'test', null);
     await waitForWaiting(1);
     respond({ ok: true, result: '2xx', status: 200, error: null, detail: null });
     await waitForWaiting(2);

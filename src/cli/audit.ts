@@ -1,0 +1,23 @@
+import type { Config } from '../config/schema.ts';
+import { BursarError } from '../domain/errors.ts';
+import { type AuditVerification, verifyAudit } from '../store/identity/verify-audit.ts';
+import { exitCodes } from './exit-codes.ts';
+import { withDatabase } from './with-database.ts';
+
+export async function verify(config: Config, { json, contains }: { json: boolean; contains?: string }): Promise<void> {
+  if (contains !== undefined && !/^[0-9a-f]{64}$/.test(contains)) {
+    throw new BursarError('invalid_argument', 'Give --contains a hash that "audit verify" has printed earlier.');
+  }
+  const verification = await withDatabase(config, (db) => verifyAudit(db, contains));
+  process.stdout.write(json ? `${JSON.stringify(verification, null, 2)}\n` : formatVerification(verification));
+  if (!verification.intact) process.exitCode = exitCodes.failure;
+}
+
+function formatVerification({ intact, records, lastHash, problems }: AuditVerification): string {
+  if (!intact) return `The audit trail was changed:\n${problems.map((problem) => `  ${problem}\n`).join('')}`;
+  if (lastHash === null) return 'The audit trail is empty.\n';
+  return `The audit trail is intact: ${records} records. Note the hash of the last one elsewhere, and pass it with --contains
+later: then not even somebody who can write to the database can change these records unnoticed.
+${lastHash}
+`;
+}

@@ -1,0 +1,37 @@
+import type { Config } from '../config/schema.ts';
+import { allScopes } from '../domain/identity/policy.ts';
+import { requireUser } from '../services/identity/access.ts';
+import { commandLineActor } from '../services/identity/actor.ts';
+import { createDeviceFlow } from '../services/identity/device-flow.ts';
+import { createSignInLink } from '../services/identity/sign-in-links.ts';
+import { localUrl } from './local-url.ts';
+import { withDatabase } from './with-database.ts';
+
+interface SignInOptions {
+  user: string;
+  /** The name in the audit trail. */
+  actor: string;
+}
+
+export async function printSignInLink(config: Config, { user, actor }: SignInOptions): Promise<void> {
+  const { host, port, publicUrl } = config.server;
+  const path = await withDatabase(config, (db) => createSignInLink(db, user, commandLineActor(actor), Date.now()));
+  process.stdout.write(`${new URL(path, publicUrl ?? localUrl(host, port))}\n`);
+}
+
+/** Does what the user does at /device/ in a browser. */
+export async function confirmDevice(
+  config: Config,
+  userCode: string,
+  { user: userId, actor, deny }: SignInOptions & { deny: boolean },
+): Promise<void> {
+  const { clientName, address, scopes } = await withDatabase(config, async (db) => {
+    await requireUser(db, userId);
+    const deviceFlow = createDeviceFlow({ db, tokens: config.tokens, now: Date.now });
+    const confirming = { ...commandLineActor(actor), scopes: allScopes };
+    return await deviceFlow.decide(confirming, { userId, userCode, decision: deny ? 'denied' : 'approved' });
+  });
+  const who = `"${clientName}" at ${address}`;
+  const result = deny ? `gets no token` : `gets a token of user ${userId} with ${[...scopes].join(', ')}`;
+  process.stdout.write(`${who} ${result}.\n`);
+}

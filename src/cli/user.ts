@@ -1,0 +1,80 @@
+import type { Config } from '../config/schema.ts';
+import { BursarError } from '../domain/errors.ts';
+import { type SiteRole, siteRoles } from '../domain/identity/policy.ts';
+import { commandLineActor } from '../services/identity/actor.ts';
+import { createUserService, type UserService } from '../services/identity/user-service.ts';
+import { formatTable } from './format-table.ts';
+import { parseReason } from './reason.ts';
+import { withDatabase } from './with-database.ts';
+
+export interface UserActionOptions {
+  reason: string;
+  /** The name in the audit trail. */
+  actor: string;
+}
+
+const withUsers = <T>(config: Config, run: (users: UserService) => Promise<T>) =>
+  withDatabase(config, (db) =>
+    run(createUserService({ db, providers: config.auth.oidc, now: Date.now, publishAccess: () => undefined })),
+  );
+
+export async function listUsers(config: Config, { json }: { json: boolean }): Promise<void> {
+  const users = await withUsers(config, (service) => service.list());
+  if (json) return printJson(users);
+  const rows = users.map(({ user, role, name, created_at, disabled_at }) => [
+    ...[user, role, name ?? '-', created_at],
+    disabled_at === null ? 'enabled' : `disabled since ${disabled_at}`,
+  ]);
+  process.stdout.write(formatTable([['USER', 'ROLE', 'NAME', 'CREATED', 'STATE'], ...rows]));
+}
+
+export async function showUser(config: Config, userId: string): Promise<void> {
+  printJson(await withUsers(config, (service) => service.read(userId)));
+}
+
+export async function setEnabled(
+  config: Config,
+  action: 'enable' | 'disable',
+  userId: string,
+  options: UserActionOptions,
+): Promise<void> {
+  await changeUser(config, (service) => service[action](toChange(userId, options)));
+}
+
+export async function setRole(config: Config, userId: string, role: string, options: UserActionOptions): Promise<void> {
+  if (!isRole(role)) throw new BursarError('invalid_argument', `A role is one of ${siteRoles.join(', ')}.`);
+  await changeUser(config, (service) => service.setRole(toChange(userId, options), role));
+}
+
+/** The last administrator can be disabled too, because the account may have been stolen: the command line can undo that. */
+async function changeUser(config: Config, change: (service: UserService) => Promise<unknown>): Promise<void> {
+  const users = await withUsers(config, async (service) => {
+    printJson(await change(service));
+    return await service.list();
+  });
+  if (users.some(({ role, disabled_at }) => role === 'administrator' && disabled_at === null)) return;
+  process.stderr.write('Warning: there is no administrator any more. Make one with "bursar user role".\n');
+}
+
+interface LinkOptions extends UserActionOptions {
+  user: string;
+  issuer: string;
+  subject: string;
+}
+
+export async function link(config: Config, action: 'link' | 'unlink', options: LinkOptions): Promise<void> {
+  const { user, issuer, subject } = options;
+  const details = await withUsers(config, async (service) => {
+    await service[action](toChange(user, options), { issuer, subject });
+    return await service.read(user);
+  });
+  printJson(details);
+}
+
+const isRole = (text: string): text is SiteRole => (siteRoles as readonly string[]).includes(text);
+
+function toChange(userId: string, { reason, actor }: UserActionOptions) {
+  return { actor: commandLineActor(actor), userId, reason: parseReason(reason), request: null };
+}
+
+const printJson = (value: unknown) => void process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);

@@ -1,0 +1,100 @@
+import Type, { type Static } from 'typebox';
+import { section } from './system-schema.ts';
+
+const Claims = section(
+  'The claims that describe a user. A dot leads into an object, as in `realm_access.roles`; a claim of that very name has precedence.',
+  {
+    user: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'Claim with a numeric user identifier. Default: Bursar assigns an identifier at the first request.',
+      }),
+    ),
+    name: Type.String({ minLength: 1, default: 'name', description: 'Claim with the name of the person.' }),
+    mail: Type.String({ minLength: 1, default: 'email', description: 'Claim with the mail address.' }),
+    groups: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'Claim with the groups, a text or a list. Needed for `roles` and `projects`.',
+      }),
+    ),
+  },
+);
+
+const GroupProject = Type.Union([
+  Type.String(),
+  Type.Object(
+    { project: Type.String(), role: Type.Optional(Type.Enum(['member', 'manager'])) },
+    { additionalProperties: false },
+  ),
+]);
+
+export const OidcProvider = Type.Object(
+  {
+    issuer: Type.String({
+      pattern: '^https?://',
+      description: 'Issuer URL, exactly as in the `iss` claim. Its endpoints and keys are discovered.',
+    }),
+    name: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 60, description: 'Name for people. Default: the host of the issuer.' }),
+    ),
+    audience: Type.String({ minLength: 1, description: 'Required value of the `aud` claim of access tokens.' }),
+    clientId: Type.Optional(Type.String({ minLength: 1, description: 'Client identifier of Bursar at the issuer.' })),
+    clientSecret: Type.Optional(
+      Type.String({ minLength: 1, description: 'Secret of the client. Not needed by a public client.' }),
+    ),
+    deviceClientId: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'Public client with which programs ask the issuer for a token, by its device flow.',
+      }),
+    ),
+    clients: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        minItems: 1,
+        description:
+          'Clients whose access tokens are accepted, by the claim `azp` or `client_id`. Default: all clients that the ' +
+          'issuer gives a token for the audience.',
+      }),
+    ),
+    scopes: Type.String({
+      pattern: '(^| )openid( |$)',
+      default: 'openid profile email',
+      description: 'Scopes that Bursar requests when a person signs in.',
+    }),
+    introspection: Type.Boolean({
+      default: false,
+      description:
+        'Whether tokens that are no JWT are checked by the introspection endpoint (RFC 7662). Needs `clientId` and `clientSecret`.',
+    }),
+    clockSkewSeconds: Type.Integer({
+      minimum: 0,
+      maximum: 300,
+      default: 30,
+      description: 'Tolerated difference between the clocks of the issuer and of Bursar, in seconds.',
+    }),
+    claims: Claims,
+    roles: Type.Optional(
+      Type.Record(Type.String({ minLength: 1 }), Type.Enum(['auditor', 'operator', 'administrator']), {
+        minProperties: 1,
+        description:
+          'Role of each group; the highest one counts. The groups then decide, and nobody can change the role of these ' +
+          'users in Bursar. Default: administrators of Bursar decide.',
+      }),
+    ),
+    projects: Type.Record(Type.String({ minLength: 1 }), GroupProject, {
+      default: {},
+      description:
+        'Project of each group, whose users become members: `hpc_one/climate`, or ' +
+        '`{ project: hpc_one/climate, role: manager }`.',
+    }),
+    syncMemberships: Type.Boolean({
+      default: false,
+      description: 'Whether users leave the projects that they joined by a group when they are no longer in the group.',
+    }),
+  },
+  { additionalProperties: false },
+);
+
+export type OidcConfig = Static<typeof OidcProvider>;

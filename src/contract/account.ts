@@ -1,0 +1,93 @@
+import Type from 'typebox';
+import { siteRoles, tokenScopes } from '../domain/identity/policy.ts';
+import { nullableString, nullableTime, nullableTimestamp, timestamp } from './fields.ts';
+
+const scopes = Type.Array(Type.Enum([...tokenScopes]), { minItems: 1, uniqueItems: true });
+const hpc = nullableString('The token can be used for this system only.');
+const project = nullableString('The token can be used for this project only.');
+
+const tokenFields = {
+  id: Type.Integer(),
+  name: Type.String(),
+  scopes,
+  hpc,
+  project_name: project,
+  created_at: timestamp,
+  expires_at: nullableTimestamp,
+  last_used_on: nullableString('The last day, in UTC, on which the token was used.'),
+  last_used_from: nullableString('The address from which it was used then.'),
+  state: Type.Enum(['valid', 'expired', 'revoked']),
+};
+const exampleToken = {
+  id: 7,
+  name: 'notebook',
+  scopes: ['jobs:read', 'jobs:write'],
+  hpc: null,
+  project_name: null,
+  created_at: '2026-01-31T12:00:00.000Z',
+  expires_at: '2026-05-01T12:00:00.000Z',
+  last_used_on: '2026-02-01',
+  last_used_from: '192.0.2.7',
+  state: 'valid',
+};
+
+export const TokenSchema = Type.Object(tokenFields, {
+  $id: 'Token',
+  additionalProperties: false,
+  examples: [exampleToken],
+});
+
+export const TokenWithSecretSchema = Type.Object(
+  { ...tokenFields, token: Type.String({ description: 'The token itself. It is shown only once.' }) },
+  { $id: 'TokenWithSecret', additionalProperties: false, examples: [{ ...exampleToken, token: 'bursar_…' }] },
+);
+
+export const TokenBody = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 100, pattern: '\\S' }),
+    scopes: Type.Optional(scopes),
+    hpc: Type.Optional(Type.String({ description: 'Only for this system.' })),
+    project_name: Type.Optional(Type.String({ description: 'Only for this project. Needs `hpc`.' })),
+    days: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 36_500, description: 'Life in days. Default: `tokens.defaultDays`.' }),
+    ),
+  },
+  { additionalProperties: false, examples: [{ name: 'notebook', scopes: ['jobs:read', 'jobs:write'], days: 30 }] },
+);
+
+export const MeSchema = Type.Object(
+  {
+    user: Type.String(),
+    name: nullableString('From the OpenID provider.'),
+    mail: nullableString('From the OpenID provider.'),
+    roles: Type.Array(Type.Enum([...siteRoles, 'project_manager'])),
+    scopes: Type.Array(Type.Enum([...tokenScopes]), { description: 'Of the token of this request.' }),
+    expires_at: nullableTime('When the token of this request expires.'),
+    projects: Type.Array(
+      Type.Object(
+        {
+          project_hpc: Type.String(),
+          project_name: Type.String(),
+          role: Type.Enum(['member', 'manager']),
+          status: Type.Enum(['active', 'removed', 'banned']),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  {
+    $id: 'Me',
+    additionalProperties: false,
+    examples: [
+      {
+        user: '301330',
+        name: null,
+        mail: null,
+        roles: ['user'],
+        scopes: ['jobs:read', 'jobs:write'],
+        expires_at: '2026-05-01T12:00:00.000Z',
+        projects: [{ project_hpc: 'HPC_ONE', project_name: 'climate', role: 'member', status: 'active' }],
+      },
+    ],
+  },
+);

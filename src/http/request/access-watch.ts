@@ -1,0 +1,95 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { BursarError } from '../../domain/errors.ts';
+import type { Topic } from '../../services/events/topic.ts';
+import type { AccessService } from '../../services/identity/access.ts';
+import { requestSignal } from '../server/abort-signals.ts';
+import { type Authenticate, callerOf } from './authentication.ts';
+import { projectOf } from './path-params.ts';
+
+export interface AccessWatchDeps {
+  authenticate: Authenticate;
+  access: Pick<AccessService, 'isManager'>;
+  /** Published when the rights of a user may have become fewer. */
+  accessTopic: Pick<Topic, 'subscribe'>;
+  /** Between two checks of an open response, for changes whose hint was missed. */
+  intervalMs: number;
+  now(): number;
+}
+
+/**
+ * For responses that last: the token of the request may expire or be revoked meanwhile, and its owner may be disabled or lose a
+ * role.
+ */
+export interface AccessWatch {
+  /** Returns a function that rejects unless the token still belongs to the same user with the same rights. */
+  createCheck(request: FastifyRequest): () => Promise<void>;
+  /**
+   * Aborted when a check fails, when the client has disconnected, or when the server starts to close. The check runs at once
+   * after a change of the rights on any instance, and at every interval. A database that does not respond ends nothing.
+   */
+  signal(request: FastifyRequest, reply: FastifyReply, closing: AbortSignal): AbortSignal;
+}
+
+export function createAccessWatch({
+  authenticate,
+  access,
+  accessTopic,
+  intervalMs,
+  now,
+}: AccessWatchDeps): AccessWatch {
+  /** The checks of the open responses, by user. */
+  const checksByUser = new Map<string, Set<() => void>>();
+  accessTopic.subscribe((userId) => {
+    for (const check of checksByUser.get(userId) ?? []) check();
+  });
+
+  function add(userId: string, check: () => void): () => void {
+    const checks = checksByUser.get(userId) ?? new Set();
+    checksByUser.set(userId, checks.add(check));
+    return () => {
+      checks.delete(check);
+      if (checks.size === 0 && checksByUser.get(userId) === checks) checksByUser.delete(userId);
+    };
+  }
+
+  function createCheck(request: FastifyRequest): () => Promise<void> {
+    const { userId, role, scopes } = callerOf(request);
+    const project = request.isManager ? projectOf(request) : undefined;
+    return async () => {
+      const current = await authenticate(request);
+      const hasChanged = current.userId !== userId || current.role !== role || !scopes.isSubsetOf(current.scopes);
+      if (hasChanged || (project !== undefined && !(await access.isManager(userId, project))))
+        throw new BursarError('token_invalid', 'The rights of this token have changed. Connect again.');
+    };
+  }
+
+  function signal(request: FastifyRequest, reply: FastifyReply, closing: AbortSignal): AbortSignal {
+    const { userId, validUntil } = callerOf(request);
+    const refused = new AbortController();
+    const ended = AbortSignal.any([requestSignal(reply, closing), refused.signal]);
+    if (ended.aborted) return ended;
+    const check = createCheck(request);
+    const run = () =>
+      check().catch((error) => {
+        if (error instanceof BursarError && !error.transient) refused.abort();
+      });
+    const remove = add(userId, run);
+    let timer: NodeJS.Timeout;
+    const schedule = () => {
+      const untilExpiryMs = validUntil > now() ? validUntil - now() : Number.POSITIVE_INFINITY;
+      timer = setTimeout(
+        () => void run().finally(() => ended.aborted || schedule()),
+        Math.min(intervalMs, untilExpiryMs),
+      );
+    };
+    schedule();
+    const stop = () => {
+      remove();
+      clearTimeout(timer);
+    };
+    ended.addEventListener('abort', stop, { once: true });
+    return ended;
+  }
+
+  return { createCheck, signal };
+}

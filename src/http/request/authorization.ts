@@ -1,0 +1,89 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { BursarError } from '../../domain/errors.ts';
+import { type Action, decide, type Reach, type SiteRole, type TokenScope } from '../../domain/identity/policy.ts';
+import type { AccessService } from '../../services/identity/access.ts';
+import type { Caller } from '../../services/identity/actor.ts';
+import { callerOf } from './authentication.ts';
+import { pathScope, projectOf, queryScope } from './path-params.ts';
+
+/** The action of a route, in the terms of the policy. */
+export interface RouteAccess {
+  action: Action;
+  /** Whether the resources are the caller's own. */
+  reach: Reach;
+}
+
+/** Every route says what it does. Its requests are refused unless the policy allows that. */
+export function requireAccess(app: FastifyInstance, access: AccessService): void {
+  app.addHook('onRoute', ({ config, method, url }) => {
+    if (config?.access === undefined) throw new Error(`${method} ${url} names no action of the policy`);
+  });
+  app.addHook('onRequest', async (request) => {
+    const { access: routeAccess } = request.routeOptions.config;
+    if (routeAccess) request.isManager = await authorize(request, routeAccess, access);
+  });
+}
+
+/** Returns whether the caller is allowed as a manager of the project only. */
+export async function authorize(
+  request: FastifyRequest,
+  { action, reach }: RouteAccess,
+  access: AccessService,
+): Promise<boolean> {
+  const caller = callerOf(request);
+  requireWithinLimit(request, caller, action);
+  const decision = decide(action, reach, caller);
+  if (decision.kind === 'allowed') return false;
+  if (decision.kind === 'scope_missing') throw scopeMissing(decision.missingScope);
+  const project = projectOf(request);
+  const isManager =
+    decision.kind === 'managers_only' && project !== undefined && (await access.isManager(caller.userId, project));
+  if (!isManager) throw roleMissing(decision.roles, decision.kind === 'managers_only');
+  if (decision.missingScope !== undefined) throw scopeMissing(decision.missingScope);
+  return true;
+}
+
+/** A token for one system or project can be used only for paths that name it, and to manage itself. */
+function requireWithinLimit(request: FastifyRequest, { limit }: Caller, action: Action): void {
+  if (limit.hpc === null || accountActions.has(action)) return;
+  const { hpc, project } = { ...queryScope(request), ...pathScope(request) };
+  if (hpc === limit.hpc && (limit.project === null || project === limit.project)) return;
+  const name = limit.project === null ? limit.hpc : `${limit.hpc}/${limit.project}`;
+  const message = `This token can be used for ${name} only. Use a path with ${name}, or another token.`;
+  throw new BursarError('insufficient_scope', message, { details: { limited_to: name } });
+}
+
+const accountActions = new Set<Action>([
+  'account.read',
+  'tokens.read',
+  'tokens.write',
+  'sessions.read',
+  'sessions.write',
+]);
+
+function scopeMissing(scope: TokenScope): BursarError {
+  const message = `This token does not have the scope ${scope}. Use a token that has it.`;
+  return new BursarError('insufficient_scope', message, { details: { scope } });
+}
+
+function roleMissing(roles: readonly SiteRole[], forManagers: boolean): BursarError {
+  const allowed = [...roles.map((role) => `${role}s`), ...(forManagers ? ['managers of the project'] : [])];
+  const message = `This request is for ${formatList(allowed)}. Ask an administrator for the role.`;
+  const required = [...roles, ...(forManagers ? ['project_manager'] : [])].join(' ');
+  return new BursarError('forbidden', message, { details: { required_role: required } });
+}
+
+const formatList = (words: readonly string[]) => words.join(', ').replace(/, (?=[^,]*$)/, ' and ');
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Null: the route needs no token, or refuses every request. */
+    access?: RouteAccess | null;
+    /** Whether errors are shown as a page. */
+    isPage?: boolean;
+  }
+  interface FastifyRequest {
+    /** The caller is allowed as a manager of the project in the path or query only. */
+    isManager: boolean;
+  }
+}

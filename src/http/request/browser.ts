@@ -1,0 +1,110 @@
+import { parseCookie, stringifySetCookie } from 'cookie';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isLoopback } from '../../config/loopback.ts';
+import { BursarError } from '../../domain/errors.ts';
+import type { Visitor } from '../../services/identity/sessions.ts';
+import { hashToken } from '../../services/identity/tokens.ts';
+
+/** The page to show after a sign-in, unless the request names another. */
+export const startPage = '/docs/';
+
+/** `session`: of a signed-in user. `sign_in`: of a browser that was sent to an OpenID provider. */
+type CookieKind = 'session' | 'sign_in';
+
+/** Cookies of browsers, and the protection of requests that use them. */
+export interface Browser {
+  /** Scheme and host of the pages of this server, as browsers see them. */
+  originOf(request: FastifyRequest): string;
+  cookieOf(request: FastifyRequest, kind: CookieKind): string | undefined;
+  /** A lifetime of 0 deletes the cookie. */
+  setCookie(reply: FastifyReply, kind: CookieKind, value: string, maxAgeSeconds: number): void;
+  visitorOf(request: FastifyRequest): Visitor;
+  /** Throws if a page of another site may have caused the request. For forms that need no session. */
+  requireOwnOrigin(request: FastifyRequest): void;
+  /** The same for requests of scripts by session: a header shows that a script of our own has sent it. */
+  requireOwnScript(request: FastifyRequest): void;
+  /** The same for forms, which cannot send that header: they have the token of their session. */
+  requireOwnForm(request: FastifyRequest, session: string, formToken: unknown): void;
+}
+
+/** Without a configured address, browsers use the Host header of the request: with TLS, unless it names this host. */
+export function createBrowser(publicUrl: string | undefined): Browser {
+  const publicOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin;
+
+  const originOf = ({ host }: FastifyRequest) => publicOrigin ?? toOrigin(host);
+
+  const isSecure = (request: FastifyRequest) => originOf(request).startsWith('https:');
+
+  /** Browsers accept the prefix only with Secure and without Domain, so that no other host can set the cookie. */
+  const cookieName = (request: FastifyRequest, kind: CookieKind) =>
+    `${isSecure(request) ? '__Host-' : ''}bursar_${kind}`;
+
+  function requireOwnOrigin(request: FastifyRequest): void {
+    const { origin } = request.headers;
+    const expected = originOf(request);
+    if (origin === expected) return;
+    const message = `Requests by cookie must come from a page of ${expected}: send the header "Origin: ${expected}".`;
+    throw new BursarError('csrf_refused', message);
+  }
+
+  function cookieOf(request: FastifyRequest, kind: CookieKind): string | undefined {
+    const { cookie } = request.headers;
+    return cookie === undefined ? undefined : parseCookie(cookie)[cookieName(request, kind)];
+  }
+
+  return {
+    originOf,
+    cookieOf,
+    requireOwnOrigin,
+
+    setCookie(reply, kind, value, maxAgeSeconds) {
+      const { request } = reply;
+      const attributes = { path: '/', httpOnly: true, sameSite: 'lax', secure: isSecure(request) } as const;
+      const name = cookieName(request, kind);
+      // Appended, because a response can set several cookies.
+      reply.header('set-cookie', stringifySetCookie({ name, value, maxAge: maxAgeSeconds, ...attributes }));
+    },
+
+    visitorOf: (request) => ({
+      address: request.ip,
+      userAgent: request.headers['user-agent'] ?? '',
+      requestId: request.id,
+      session: cookieOf(request, 'session'),
+    }),
+
+    requireOwnScript(request) {
+      requireOwnOrigin(request);
+      if (request.headers['x-bursar-request'] === '1') return;
+      const message = 'Requests by cookie that change something must send the header "X-Bursar-Request: 1".';
+      throw new BursarError('csrf_refused', message);
+    },
+
+    requireOwnForm(request, session, formToken) {
+      requireOwnOrigin(request);
+      if (formToken === formTokenOf(session)) return;
+      throw new BursarError('csrf_refused', 'This form belongs to another session. Go back, and send it again.');
+    },
+  };
+}
+
+/** Only a page that was made for this session knows it. */
+export const formTokenOf = (session: string) => hashToken(`form ${session}`);
+
+/** Throws if the Host header names no host. */
+function toOrigin(hostHeader: string): string {
+  const url = URL.parse(`https://${hostHeader}`);
+  if (url === null) throw new BursarError('bad_request', 'The header Host does not name a host.');
+  const isLocal = isLoopback(url.hostname.replace(/^\[|\]$/g, ''));
+  return `${isLocal ? 'http' : 'https'}://${url.host}`;
+}
+
+/**
+ * A path of this server, from a request. Everything else, such as `//other.example` or `/\other.example`, becomes the
+ * fallback: nobody can use a link to this server to lead a user elsewhere.
+ */
+export function toLocalPath(text: string | undefined, fallback: string): string {
+  const base = 'http://local.invalid';
+  const url = text?.startsWith('/') ? URL.parse(text, base) : null;
+  if (url === null || url.origin !== base || url.pathname.startsWith('//')) return fallback;
+  return url.pathname + url.search + url.hash;
+}

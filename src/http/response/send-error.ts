@@ -1,0 +1,43 @@
+import type { FastifyReply } from 'fastify';
+import { BursarError } from '../../domain/errors.ts';
+import { html, sendPage } from './page.ts';
+import { type Problem, toProblem } from './problem.ts';
+import { sendJson } from './send.ts';
+
+/** Sends an error as a problem document. */
+export function sendProblem(error: unknown, requestId: string, reply: FastifyReply): Problem {
+  const problem = toProblem(error, requestId);
+  const challenge = toChallenge(problem.status, error);
+  if (challenge !== undefined) reply.header('www-authenticate', challenge);
+  sendRetryAfter(reply, problem.status, error);
+  // Also for errors before the first hook.
+  reply.header('x-request-id', requestId).header('x-content-type-options', 'nosniff');
+  sendJson(reply, problem.status, problem.body, 'application/problem+json');
+  return problem;
+}
+
+/** Sends an error as a page, for people. */
+export function sendErrorPage(error: unknown, requestId: string, reply: FastifyReply): Problem {
+  const problem = toProblem(error, requestId);
+  const { title, detail } = problem;
+  sendRetryAfter(reply, problem.status, error);
+  const body = html`<p>${detail}</p>
+<p><a href="/sign-in/">Sign in</a></p>
+<p>Request <code>${requestId}</code></p>`;
+  sendPage(reply, problem.status, { title, body });
+  return problem;
+}
+
+function sendRetryAfter(reply: FastifyReply, status: number, error: unknown): void {
+  const retryAfter = error instanceof BursarError ? error.retryAfterSeconds : undefined;
+  if (status === 503 || retryAfter !== undefined) reply.header('retry-after', String(retryAfter ?? 5));
+}
+
+/** The WWW-Authenticate header, as RFC 6750 has it. */
+function toChallenge(status: number, error: unknown): string | undefined {
+  if (status === 401) return 'Bearer realm="bursar"';
+  if (!(error instanceof BursarError) || error.code !== 'insufficient_scope') return undefined;
+  const { scope } = error.details;
+  // A token that is limited to a project may have the scope.
+  return `Bearer realm="bursar", error="insufficient_scope"${scope === undefined ? '' : `, scope="${scope}"`}`;
+}

@@ -1,0 +1,108 @@
+import { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import Type, { type TSchema } from 'typebox';
+
+type Format = 'json' | 'csv' | 'ndjson';
+
+export const formatQuery = {
+  format: Type.Optional(
+    Type.Enum(['json', 'csv'], { description: 'Default: `csv` with the header `Accept: text/csv`, otherwise `json`.' }),
+  ),
+};
+
+/** For tables that are exported in parts, or as a whole. */
+export const exportFormatQuery = {
+  format: Type.Optional(
+    Type.Enum(['json', 'csv', 'ndjson'], {
+      description: 'Default: by the header `Accept`: `text/csv`, `application/x-ndjson`, otherwise `json`.',
+    }),
+  ),
+};
+
+const contentTypes: Record<Format, string> = {
+  json: 'application/json; charset=utf-8',
+  csv: 'text/csv; charset=utf-8',
+  ndjson: 'application/x-ndjson; charset=utf-8',
+};
+
+/** The response for the OpenAPI document. */
+export function describeTable(
+  schema: TSchema,
+  description: string,
+  columns: readonly string[],
+  { ndjson = false }: { ndjson?: boolean } = {},
+) {
+  const csv = {
+    schema: Type.String({ description: `Columns: ${columns.join(', ')}.` }),
+    example: `${columns.join(',')}\r\n`,
+  };
+  const lines = { schema: Type.String({ description: 'One JSON object a line.' }), example: '{}\n' };
+  const content = { 'application/json': { schema }, 'text/csv': csv };
+  return { description, content: ndjson ? { ...content, 'application/x-ndjson': lines } : content };
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+export function tableFormat(request: FastifyRequest): Format {
+  const { format } = request.query as { format?: Format };
+  const { accept = '' } = request.headers;
+  if (format !== undefined) return format;
+  if (/^text\/csv\b/.test(accept)) return 'csv';
+  return /^application\/x-ndjson\b/.test(accept) ? 'ndjson' : 'json';
+}
+
+export function sendCsv(reply: FastifyReply, rows: readonly Row[], columns: readonly string[]): FastifyReply {
+  const text = formatLine(columns) + rows.map((row) => formatRow(row, columns)).join('');
+  return reply.header('content-type', contentTypes.csv).send(Buffer.from(text));
+}
+
+/** Sends rows in the wanted format. Other requests are handled between two batches. */
+export async function sendBatches(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  batches: Iterable<readonly Row[]> | AsyncIterable<readonly Row[]>,
+  columns: readonly string[],
+): Promise<FastifyReply> {
+  const format = tableFormat(request);
+  const separator = format === 'json' ? ',' : '';
+  const formatters: Record<Format, (row: Row) => string> = {
+    json: (row) => JSON.stringify(row),
+    csv: (row) => formatRow(row, columns),
+    ndjson: (row) => `${JSON.stringify(row)}\n`,
+  };
+  const iterator = iterate(batches);
+  // An error before the first rows is sent as a problem.
+  let next = await iterator.next();
+
+  async function* text(): AsyncGenerator<string> {
+    if (format !== 'ndjson') yield format === 'csv' ? formatLine(columns) : '[';
+    let isFirst = true;
+    for (; !next.done; next = await iterator.next()) {
+      if (next.value.length === 0) continue;
+      yield (isFirst ? '' : separator) + next.value.map(formatters[format]).join(separator);
+      isFirst = false;
+      await setImmediate();
+    }
+    if (format === 'json') yield ']';
+  }
+  reply.header('content-type', contentTypes[format]);
+  return reply.send(Readable.from(text(), { objectMode: false }));
+}
+
+async function* iterate<T>(items: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T> {
+  yield* items;
+}
+
+/** CSV: RFC 4180. */
+const formatLine = (cells: readonly unknown[]) => `${cells.map(formatCell).join(',')}\r\n`;
+const formatRow = (row: Row, columns: readonly string[]) => formatLine(columns.map((column) => row[column]));
+
+function formatCell(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'object') return formatCell(JSON.stringify(value));
+  if (typeof value !== 'string') return String(value);
+  // A spreadsheet would run these as a formula, and users choose titles and reasons.
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

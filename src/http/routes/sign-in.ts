@@ -1,0 +1,130 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import Type, { type Static } from 'typebox';
+import { BursarError } from '../../domain/errors.ts';
+import type { OpenIdSignIn, SignInIssuer } from '../../services/identity/openid-sign-in.ts';
+import type { SessionService } from '../../services/identity/sessions.ts';
+import type { SignInLinkService } from '../../services/identity/sign-in-links.ts';
+import { describeRoute } from '../openapi/describe-route.ts';
+import type { Authenticate } from '../request/authentication.ts';
+import { type Browser, startPage, toLocalPath } from '../request/browser.ts';
+import { findSignedIn } from '../request/signed-in.ts';
+import { type Html, html, sendPage } from '../response/page.ts';
+import type { RateLimits } from '../server/rate-limits.ts';
+import { addResource } from './resource.ts';
+
+export interface SignInRouteDeps {
+  links: SignInLinkService;
+  sessions: SessionService;
+  openId: OpenIdSignIn;
+  browser: Browser;
+  authenticate: Authenticate;
+  limits: Pick<RateLimits, 'signIn'>;
+}
+
+const returnTo = Type.Optional(Type.String({ maxLength: 2000 }));
+const SignInQuery = Type.Object({ code: Type.Optional(Type.String()), return_to: returnTo });
+const SignInForm = Type.Object({ code: Type.String(), return_to: returnTo }, { additionalProperties: false });
+
+/** Pages and requests with which browsers sign in and out. */
+export function signInRoutes(app: FastifyInstance, deps: SignInRouteDeps): void {
+  const { links, sessions, openId, browser, limits } = deps;
+
+  addResource(app, '/sign-in/', {
+    GET: {
+      access: null,
+      isPage: true,
+      schema: { hide: true, querystring: SignInQuery },
+      // Changes nothing: programs that preview links, and browsers that load them in advance, would use up the code.
+      handler: async (request, reply) => {
+        const { code, return_to: target } = request.query as Static<typeof SignInQuery>;
+        if (code === undefined) return await sendOptions(request, reply, toLocalPath(target, startPage));
+        const userId = await limits.signIn(request, reply, () => links.read(code));
+        return sendPage(reply, 200, {
+          title: `Sign in as user ${userId}`,
+          body: html`<p>Continue only if you have asked for this link yourself.</p>
+<form method="post" action="/sign-in/">
+<input type="hidden" name="code" value="${code}">
+<input type="hidden" name="return_to" value="${toLocalPath(target, startPage)}">
+<button>Sign in</button>
+</form>`,
+        });
+      },
+    },
+    POST: {
+      access: null,
+      isPage: true,
+      schema: { hide: true, body: SignInForm },
+      handler: async (request, reply) => {
+        browser.requireOwnOrigin(request);
+        const { code, return_to: target } = request.body as Static<typeof SignInForm>;
+        const attempt = () => links.signIn(code, browser.visitorOf(request));
+        const { secret, maxAgeSeconds } = await limits.signIn(request, reply, attempt);
+        browser.setCookie(reply, 'session', secret, maxAgeSeconds);
+        return reply.redirect(toLocalPath(target, startPage), 303);
+      },
+    },
+  });
+
+  addResource(app, '/sign-out/', {
+    POST: {
+      access: null,
+      schema: {
+        ...describeRoute('account', 'signOut', 'End the session of this browser', { 200: SignedOut }),
+        description:
+          'By cookie only, from a page of this server, with `X-Bursar-Request: 1`. Go on to `sign_out_url`, if there is one.',
+        security: [{ session: [] }],
+      },
+      handler: async (request, reply) => {
+        const { form_token: formToken } = (request.body ?? {}) as { form_token?: string };
+        const signedIn = await findSignedIn(request, deps);
+        if (signedIn === null) throw new BursarError('session_ended', 'There is no session to end. See /sign-in/.');
+        const { caller, session } = signedIn;
+        if (formToken === undefined) browser.requireOwnScript(request);
+        else browser.requireOwnForm(request, session, formToken);
+        const signOutUrl = await openId.signOutUrl(session, browser.originOf(request));
+        await sessions.end(caller, caller.sessionId);
+        browser.setCookie(reply, 'session', '', 0);
+        return formToken === undefined ? { sign_out_url: signOutUrl } : reply.redirect(signOutUrl ?? '/sign-in/', 303);
+      },
+    },
+  });
+
+  async function sendOptions(request: FastifyRequest, reply: FastifyReply, target: string): Promise<FastifyReply> {
+    const signedIn = await findSignedIn(request, deps);
+    if (signedIn === null)
+      return sendPage(reply, 200, { title: 'Sign in', body: signInOptions(openId.issuers(), target) });
+    const { caller, session, formToken } = signedIn;
+    const signOutUrl = await openId.signOutUrl(session, browser.originOf(request));
+    return sendPage(reply, 200, {
+      title: `You are signed in as user ${caller.userId}`,
+      // The sign-out redirects to the issuer.
+      formTargets: signOutUrl === null ? [] : [new URL(signOutUrl).origin],
+      body: html`<p><a class="button" href="${target}">Continue</a></p>
+<form method="post" action="/sign-out/">
+<input type="hidden" name="form_token" value="${formToken}">
+<button class="secondary">Sign out</button>
+</form>`,
+    });
+  }
+}
+
+const SignedOut = Type.Object(
+  {
+    sign_out_url: Type.Union([Type.String(), Type.Null()], {
+      description: 'Where the user signs out at the OpenID provider.',
+    }),
+  },
+  { additionalProperties: false, examples: [{ sign_out_url: null }] },
+);
+
+function signInOptions(issuers: readonly SignInIssuer[], target: string): Html {
+  const buttons = issuers.map(({ name, issuer }) => {
+    const query = new URLSearchParams({ issuer, return_to: target });
+    return html`<p><a class="button" href="/sign-in/start/?${String(query)}">Sign in with ${name}</a></p>`;
+  });
+  return html`${buttons}
+<p>${issuers.length === 0 ? 'Open' : 'Or open'} the sign-in link that the operators of this server gave you. It works once, for
+10 minutes.</p>
+<p>Operators create a link on the server:</p>
+<p><code>npm run -s bursar -- user sign-in-link --user 301330</code></p>`;
+}

@@ -1,0 +1,182 @@
+import type { Static } from 'typebox';
+import type { MeSchema, TokenBody, TokenSchema, TokenWithSecretSchema } from '../../contract/account.ts';
+import { toIsoTime, toIsoTimeOrNull } from '../../contract/json-format.ts';
+import { BursarError } from '../../domain/errors.ts';
+import { publicSystemName } from '../../domain/systems/system.ts';
+import { msPerDay } from '../../domain/units.ts';
+import type { Db } from '../../store/database/handle.ts';
+import { inTransaction } from '../../store/database/transaction.ts';
+import { insertAudit } from '../../store/identity/audit.ts';
+import { listMemberships } from '../../store/identity/members.ts';
+import { findToken, listTokens, revokeToken, type TokenLimit, type TokenRecord } from '../../store/identity/tokens.ts';
+import { findUser } from '../../store/identity/users.ts';
+import { type IdempotentRequest, runOnce } from '../idempotency.ts';
+import { requireProject, requireSystem, type Systems } from '../scope.ts';
+import type { Actor, Caller } from './actor.ts';
+import { RefusedAccess } from './refused-access.ts';
+import { issueRecordedToken } from './tokens.ts';
+
+export interface AccountServiceDeps {
+  db: Db;
+  systems: Systems;
+  /** Life of new tokens. */
+  tokens: { defaultDays: number; maxDays: number };
+  now(): number;
+  /** Called after a commit by which the rights of a user may have become fewer. */
+  publishAccess(userId: string): void;
+}
+
+export type AccountService = ReturnType<typeof createAccountService>;
+
+/** The account of a user, and the tokens that the user manages. */
+export function createAccountService({ db, systems, tokens, now, publishAccess }: AccountServiceDeps) {
+  const toPublic = (record: TokenRecord) => publicToken(record, now());
+
+  /** Also for administrators, who revoke tokens of others. Only the command line asks for a reason. */
+  async function revoke(
+    actor: Actor,
+    userId: string,
+    id: number,
+    reason?: string,
+  ): Promise<Static<typeof TokenSchema>> {
+    const revoked = await inTransaction(db, async (tx) => {
+      const token = await findToken(tx, id);
+      if (token?.userId !== userId) throw tokenUnknown(token !== undefined);
+      await revokeToken(tx, id, now());
+      await insertAudit(tx, {
+        actor,
+        act: 'token.revoke',
+        subject: `${userId}/${id}`,
+        details: { name: token.name, ...(reason !== undefined && { reason }) },
+        at: now(),
+      });
+      return toPublic({ ...token, revokedAt: token.revokedAt ?? now() });
+    });
+    publishAccess(userId);
+    return revoked;
+  }
+
+  return {
+    async read({ userId, role, scopes, validUntil }: Caller): Promise<Static<typeof MeSchema>> {
+      const [user, memberships] = await Promise.all([findUser(db, userId), listMemberships(db, userId)]);
+      const isManager = memberships.some((member) => member.status === 'active' && member.role === 'manager');
+      return {
+        user: userId,
+        name: user?.name ?? null,
+        mail: user?.mail ?? null,
+        roles: isManager ? [role, 'project_manager'] : [role],
+        scopes: [...scopes],
+        expires_at: validUntil === 0 || validUntil === Number.POSITIVE_INFINITY ? null : toIsoTime(validUntil),
+        projects: memberships.map(({ hpc, project, role: memberRole, status }) => ({
+          project_hpc: publicSystemName(hpc),
+          project_name: project,
+          role: memberRole,
+          status,
+        })),
+      };
+    },
+
+    listTokens: async (userId: string) => (await listTokens(db, userId)).map(toPublic),
+
+    /**
+     * A token of Bursar cannot create one that can do more or lives longer than itself. A person who has signed in, with a
+     * session or a token of an OpenID provider, can create one of every life up to `maxDays`.
+     */
+    async createToken(
+      caller: Caller,
+      body: Static<typeof TokenBody>,
+      request: IdempotentRequest | null,
+    ): Promise<Static<typeof TokenWithSecretSchema>> {
+      const scopes = new Set(body.scopes ?? caller.scopes);
+      const missing = [...scopes].filter((scope) => !caller.scopes.has(scope));
+      if (missing.length > 0) throw invalid('scopes', `this token has no ${missing.join(', ')} that it could pass on`);
+      const limit = await requireLimit(caller, body);
+      const days = body.days ?? Math.min(tokens.defaultDays, tokens.maxDays);
+      if (days > tokens.maxDays) throw invalid('days', `must be at most ${tokens.maxDays}`);
+      const ownExpiry = caller.tokenId === null ? Number.POSITIVE_INFINITY : caller.validUntil;
+      const wanted = now() + days * msPerDay;
+      if (body.days !== undefined && wanted > ownExpiry)
+        throw invalid('days', `a new token cannot live longer than this one, which expires on ${toIsoTime(ownExpiry)}`);
+      const expiresAt = Math.min(wanted, ownExpiry);
+      let secret: string | undefined;
+      // The stored response is without the secret: the database has no secret of a token, and no other token gets it.
+      const created = await runOnce(db, request, now(), async (tx) => {
+        const newToken = { userId: caller.userId, name: body.name, scopes, ...limit, expiresAt };
+        const { id, token } = await issueRecordedToken(tx, newToken, { actor: caller }, now());
+        secret = token;
+        const record = await findToken(tx, id);
+        if (record === undefined) throw new Error('the new token is not stored');
+        return toPublic(record);
+      });
+      if (secret === undefined) throw alreadyCreated(created.id);
+      return { ...created, token: secret };
+    },
+
+    /** A token can revoke itself, and others that can do no more than itself. */
+    async revokeOwn(caller: Caller, id: number) {
+      const token = await findToken(db, id);
+      if (token?.userId !== caller.userId) throw tokenUnknown(token !== undefined);
+      if (id !== caller.tokenId && (!token.scopes.isSubsetOf(caller.scopes) || isWider(token.limit, caller.limit))) {
+        const message = 'This token cannot revoke one that can do more. Use a token with the same scopes and systems.';
+        throw new BursarError('forbidden', message);
+      }
+      return await revoke(caller, caller.userId, id);
+    },
+
+    revoke,
+
+    /** Revokes all tokens of a user that are valid, and returns them. */
+    async revokeAll(actor: Actor, userId: string): Promise<Static<typeof TokenSchema>[]> {
+      const valid = (await listTokens(db, userId)).filter((record) => toPublic(record).state === 'valid');
+      const revoked: Static<typeof TokenSchema>[] = [];
+      for (const { id } of valid) revoked.push(await revoke(actor, userId, id));
+      return revoked;
+    },
+  };
+
+  async function requireLimit(caller: Caller, { hpc, project_name: name }: Static<typeof TokenBody>) {
+    if (name !== undefined && hpc === undefined) throw invalid('project_name', 'needs hpc');
+    if (hpc !== undefined) requireSystem(systems, hpc);
+    if (hpc !== undefined && name !== undefined) await requireProject(db, systems, hpc, name);
+    const limit = { hpc: hpc ?? caller.limit.hpc, project: name ?? (hpc === undefined ? caller.limit.project : null) };
+    if (isWider(limit, caller.limit))
+      throw invalid('hpc', 'this token is limited to another system or project, or to one project');
+    return { limit };
+  }
+}
+
+/** Whether a token with this limit can be used where one with the other limit cannot. */
+function isWider(limit: TokenLimit, other: TokenLimit): boolean {
+  return (other.hpc !== null && limit.hpc !== other.hpc) || (other.project !== null && limit.project !== other.project);
+}
+
+function publicToken(record: TokenRecord, now: number): Static<typeof TokenSchema> {
+  const { id, name, scopes, limit, createdAt, expiresAt, revokedAt, lastUsedOn, lastUsedFrom } = record;
+  const isExpired = expiresAt !== null && expiresAt <= now;
+  return {
+    id,
+    name,
+    scopes: [...scopes],
+    hpc: limit.hpc,
+    project_name: limit.project,
+    created_at: toIsoTime(createdAt),
+    expires_at: toIsoTimeOrNull(expiresAt),
+    last_used_on: lastUsedOn,
+    last_used_from: lastUsedFrom,
+    state: revokedAt !== null ? 'revoked' : isExpired ? 'expired' : 'valid',
+  };
+}
+
+function tokenUnknown(isOthers: boolean): BursarError {
+  const options = isOthers ? { cause: new RefusedAccess('the token of another user') } : {};
+  return new BursarError('token_unknown', 'There is no such token. GET /me/tokens/ lists yours.', options);
+}
+
+function alreadyCreated(id: number): BursarError {
+  const message = `The first request with this Idempotency-Key has created the token ${id}, which is shown only once. If you do not have it, revoke it, and create another one with a new key.`;
+  return new BursarError('conflict', message);
+}
+
+function invalid(field: string, message: string): BursarError {
+  return new BursarError('bad_request', `"${field}": ${message}.`, { fields: [{ field, message }] });
+}

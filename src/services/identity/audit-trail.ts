@@ -1,0 +1,47 @@
+import type { Static } from 'typebox';
+import type { AuditSchema } from '../../contract/administration.ts';
+import { toIsoTime } from '../../contract/json-format.ts';
+import type { Db } from '../../store/database/handle.ts';
+import { type AuditFilter, type AuditRecord, listAudit } from '../../store/identity/audit.ts';
+
+export type PublicAuditRecord = Static<typeof AuditSchema>;
+export type AuditTrail = ReturnType<typeof createAuditTrail>;
+
+const batchSize = 1000;
+
+/** The record of sign-ins, refused requests, and changes to tokens, users and quotas. */
+export function createAuditTrail(db: Db) {
+  return {
+    /** Yields records from new to old, at most `limit`, starting before the id `before` if it is given. */
+    async *read(
+      filter: AuditFilter,
+      { limit, before }: { limit: number; before?: number | undefined },
+    ): AsyncGenerator<PublicAuditRecord[]> {
+      let position = before;
+      for (let remaining = limit; remaining > 0; ) {
+        const size = Math.min(batchSize, remaining);
+        const records = await listAudit(db, filter, size, position);
+        if (records.length > 0) yield records.map(publicRecord);
+        if (records.length < size) return;
+        remaining -= size;
+        position = records.at(-1)?.id;
+      }
+    },
+  };
+}
+
+function publicRecord({ id, at, actor, act, subject, details, hash }: AuditRecord): PublicAuditRecord {
+  return {
+    id,
+    at: toIsoTime(at),
+    actor: actor.userId,
+    address: actor.address,
+    token_id: actor.tokenId,
+    session_id: actor.sessionId,
+    request_id: actor.requestId,
+    act,
+    subject,
+    details,
+    hash,
+  };
+}

@@ -1,0 +1,42 @@
+import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import { createCachedValue } from './cached-value.ts';
+import type { Discovery } from './discovery.ts';
+import { fetchJson } from './fetch-json.ts';
+import { ProviderFailure } from './provider-failure.ts';
+
+const maxAgeMs = 10 * 60 * 1000;
+const retryMs = 5000;
+/** Anybody can send tokens with invented key ids: they must not make Bursar flood the issuer. */
+const unknownKeyIntervalMs = 60_000;
+
+/**
+ * The keys of an issuer, fetched on first use and cached. A key that is not among them is looked up at the issuer, at most
+ * once a minute. While the issuer is away, its cached keys stay in use. (The remote key set of `jose` stops using them after
+ * their maximum age, and fetches again with every unknown key while that fails.)
+ */
+export function createKeySet(discovery: Discovery, issuer: string, now: () => number): JWTVerifyGetKey {
+  const load = async () => {
+    const { jwks_uri: url } = await discovery.discover(issuer);
+    return createLocalJWKSet((await fetchJson(url)) as unknown as JSONWebKeySet);
+  };
+  const keys = createCachedValue(load, { maxAgeMs, retryMs, now });
+
+  return async (header, token) => {
+    try {
+      const cached = await keys.get();
+      return await cached(header, token).catch(async (error) => {
+        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+        const reloaded = await keys.reload(unknownKeyIntervalMs);
+        return await reloaded(header, token);
+      });
+    } catch (error) {
+      if (isUnknownKey(error)) throw error;
+      throw new ProviderFailure(error);
+    }
+  };
+}
+
+/** Whether the token names no key of the issuer. All other errors are about the issuer and its keys, not about the token. */
+function isUnknownKey(error: unknown): boolean {
+  return error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
+}

@@ -1,0 +1,69 @@
+import type { OidcConfig } from '../../config/oidc-schema.ts';
+import { BursarError } from '../../domain/errors.ts';
+import { allScopes, type SiteRole, type TokenScope, userScopes } from '../../domain/identity/policy.ts';
+import type { Db } from '../../store/database/handle.ts';
+import { inTransaction } from '../../store/database/transaction.ts';
+import { insertAudit } from '../../store/identity/audit.ts';
+import type { TokenLimit } from '../../store/identity/tokens.ts';
+import { findUser, setRole } from '../../store/identity/users.ts';
+import { requireProject, requireSystem, type Systems } from '../scope.ts';
+import type { Actor } from './actor.ts';
+import { enrolUser } from './enrolment.ts';
+import { requireRoleDecidedHere } from './role-authority.ts';
+import { issueRecordedToken } from './tokens.ts';
+
+export interface ProvisionDeps {
+  db: Db;
+  systems: Systems;
+  providers: readonly OidcConfig[];
+}
+
+/** A token that an operator creates for a user. */
+export interface ProvisionRequest {
+  actor: Actor;
+  reason?: string | undefined;
+  userId: string;
+  /** The role that the user gets. Default: the role of an existing user stays. */
+  role?: SiteRole | undefined;
+  /** Default: those for resources of one's own, or with a role all of them. */
+  scopes?: ReadonlySet<TokenScope> | undefined;
+  limit: TokenLimit;
+  name: string;
+  expiresAt: number | null;
+}
+
+/** Creates the user if there is none, and a token, which is returned. Both are in the audit trail. */
+export async function provisionToken(
+  { db, systems, providers }: ProvisionDeps,
+  { actor, reason, userId, role, limit, name, expiresAt, ...request }: ProvisionRequest,
+  now: number,
+): Promise<string> {
+  await requireLimit(db, systems, limit);
+  const isNew = await enrolUser(db, userId, 'user', now);
+  const scopes = request.scopes ?? (role === undefined || role === 'user' ? userScopes : allScopes);
+  const why = reason === undefined ? {} : { reason };
+  return await inTransaction(db, async (tx) => {
+    const currentRole = (await findUser(tx, userId))?.role;
+    const newRole = role === currentRole ? undefined : role;
+    if (newRole !== undefined && currentRole !== 'user') {
+      const message = `User ${userId} has the role ${currentRole}. Change it with "bursar user role" first.`;
+      throw new BursarError('conflict', message);
+    }
+    if (newRole !== undefined) {
+      await requireRoleDecidedHere(tx, providers, userId);
+      await setRole(tx, userId, newRole);
+    }
+    const record = (act: string, details: object) =>
+      insertAudit(tx, { actor, act, subject: userId, details: { ...details, ...why }, at: now });
+    if (isNew) await record('user.create', {});
+    if (newRole !== undefined) await record('user.role', { role: newRole });
+    const newToken = { userId, name, scopes, limit, expiresAt };
+    return (await issueRecordedToken(tx, newToken, { actor, details: why }, now)).token;
+  });
+}
+
+async function requireLimit(db: Db, systems: Systems, { hpc, project }: TokenLimit): Promise<void> {
+  if (hpc === null && project !== null) throw new BursarError('invalid_argument', 'Give the system of the project.');
+  if (hpc !== null) requireSystem(systems, hpc);
+  if (hpc !== null && project !== null) await requireProject(db, systems, hpc, project);
+}

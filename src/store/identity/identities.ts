@@ -1,0 +1,100 @@
+import type { SiteRole } from '../../domain/identity/policy.ts';
+import type { Db, Tx } from '../database/handle.ts';
+import { type Param, prepareQuery } from '../database/prepared.ts';
+
+/** A person or program, as an OpenID provider names them. */
+export interface IdentityKey {
+  issuer: string;
+  subject: string;
+}
+
+/** An identity with its user. */
+export interface IdentityRecord {
+  userId: string;
+  /** Of the user. */
+  role: SiteRole;
+  name: string | null;
+  mail: string | null;
+  disabledAt: number | null;
+  /** By the groups at the issuer; null if they do not decide about roles. */
+  groupRole: SiteRole | null;
+  /** Of the memberships by the groups at the issuer; empty if they have to be applied. */
+  groupsHash: string;
+  /** When the token was issued whose claims were applied last. */
+  claimsAt: number;
+}
+
+const selectIdentity = prepareQuery((db, param: Param<IdentityKey>) =>
+  db
+    .selectFrom('identities')
+    .innerJoin('users', 'users.id', 'identities.user_id')
+    .select([
+      'users.id as userId',
+      'users.role',
+      'users.name',
+      'users.mail',
+      'users.disabled_at as disabledAt',
+      'identities.role as groupRole',
+      'identities.groups_hash as groupsHash',
+      'identities.claims_at as claimsAt',
+    ])
+    .where('issuer', '=', param('issuer'))
+    .where('subject', '=', param('subject')),
+);
+
+export async function findIdentity(db: Db, { issuer, subject }: IdentityKey): Promise<IdentityRecord | undefined> {
+  const [row] = await selectIdentity(db, { issuer, subject });
+  return row;
+}
+
+/** Throws if the identity has a user. */
+export async function insertIdentity(tx: Tx, { issuer, subject }: IdentityKey, userId: string, now: number) {
+  await tx.insertInto('identities').values({ issuer, subject, user_id: userId, created_at: now }).execute();
+}
+
+/**
+ * Stores what the groups at the issuer decide. Until the transaction ends, no other one can do so. Returns false if a newer
+ * token has already decided.
+ */
+export async function updateIdentity(
+  tx: Tx,
+  { issuer, subject }: IdentityKey,
+  { groupRole, groupsHash, claimsAt }: Pick<IdentityRecord, 'groupRole' | 'groupsHash' | 'claimsAt'>,
+): Promise<boolean> {
+  const row = await tx
+    .updateTable('identities')
+    .set({ role: groupRole, groups_hash: groupsHash, claims_at: claimsAt })
+    .where('issuer', '=', issuer)
+    .where('subject', '=', subject)
+    .where('claims_at', '<=', claimsAt)
+    .returning('user_id')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Returns false if there is no such identity of the user. */
+export async function deleteIdentity(tx: Tx, { issuer, subject }: IdentityKey, userId: string): Promise<boolean> {
+  const query = tx.deleteFrom('identities').where('issuer', '=', issuer).where('subject', '=', subject);
+  return (await query.where('user_id', '=', userId).returning('user_id').executeTakeFirst()) !== undefined;
+}
+
+export interface UserIdentity extends IdentityKey {
+  groupRole: SiteRole | null;
+  /** Null for identities of earlier versions. */
+  createdAt: number | null;
+}
+
+export async function listIdentities(db: Db, userId: string): Promise<UserIdentity[]> {
+  return await db
+    .selectFrom('identities')
+    .select(['issuer', 'subject', 'role as groupRole', 'created_at as createdAt'])
+    .where('user_id', '=', userId)
+    .orderBy('issuer')
+    .orderBy('subject')
+    .execute();
+}
+
+/** Has the memberships by groups applied again, with the next request of each user, because there is a new project. */
+export async function resetGroupMemberships(tx: Tx): Promise<void> {
+  await tx.updateTable('identities').set({ groups_hash: '' }).where('groups_hash', '<>', '').execute();
+}
