@@ -155,6 +155,17 @@ function sessionDeps({ config, db, now }: ApiDependencies): SessionDeps {
   return { db, idleMs: idleMinutes * msPerMinute, maxMs: maxDays * msPerDay, now };
 }
 
+function publicInputLimits({ maxBodyBytes, zipLimits, maxVerifiedBytes }: ApiDependencies) {
+  const { maxEntries, maxUnpackedBytes, maxRatio } = zipLimits;
+  return {
+    bytes: maxBodyBytes,
+    entries: maxEntries,
+    unpacked_bytes: maxUnpackedBytes,
+    ratio: maxRatio,
+    verified_bytes: maxVerifiedBytes,
+  };
+}
+
 function createServices(deps: ApiDependencies, feed: EventFeed, discovery: Discovery) {
   const { config, db, systems, dataFolder, userTopic, accessTopic, systemTopic, metrics, now } = deps;
   const common = {
@@ -188,7 +199,7 @@ function createServices(deps: ApiDependencies, feed: EventFeed, discovery: Disco
       now,
       verifyLedger: () => verifyLedgerInThread(config.database, dataFolder),
     }),
-    systems: createSystemService(common),
+    systems: createSystemService({ ...common, inputLimits: publicInputLimits(deps) }),
     events: createEventService({ db, feed }),
     webhooks: createWebhookService({
       db,

@@ -7,6 +7,19 @@ import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
 
 const limits = Type.Object({ nodes: Type.Integer(), cores_per_node: Type.Integer(), runtime: Type.Number() });
 
+const inputLimits = Type.Object(
+  {
+    bytes: Type.Integer({ description: 'Maximum size of a zip.' }),
+    entries: Type.Integer({ description: 'Maximum number of files and folders in a zip.' }),
+    unpacked_bytes: Type.Integer({ description: 'Maximum unpacked size.' }),
+    ratio: Type.Integer({ description: 'Maximum ratio of unpacked to packed size.' }),
+    verified_bytes: Type.Integer({
+      description: 'Unpacked size up to which the contents of a zip are verified before its job is accepted.',
+    }),
+  },
+  { description: 'Limits on the zip of a submission, so that a client can check it before it sends it.' },
+);
+
 /** The public description of an HPC system, with its current health. */
 export const SystemSchema = Type.Object(
   {
@@ -21,6 +34,7 @@ export const SystemSchema = Type.Object(
     }),
     limits,
     defaults: limits,
+    input_limits: inputLimits,
     runtime_policy: Type.Enum(['reject', 'clamp']),
     tools: Type.Array(
       Type.Object({
@@ -68,6 +82,13 @@ export const SystemSchema = Type.Object(
         charge: 'core',
         limits: { nodes: 64, cores_per_node: 128, runtime: 48 },
         defaults: { nodes: 1, cores_per_node: 1, runtime: 1 },
+        input_limits: {
+          bytes: 2_000_000_000,
+          entries: 20_000,
+          unpacked_bytes: 10_000_000_000,
+          ratio: 200,
+          verified_bytes: 64_000_000,
+        },
         runtime_policy: 'reject',
         tools: [],
         isolation: 'bubblewrap',
@@ -85,6 +106,7 @@ export const SystemSchema = Type.Object(
 
 export interface SystemFields {
   system: HpcSystem;
+  inputLimits: Static<typeof inputLimits>;
   defaultProject: string;
   isolation: Isolation['kind'];
   status: SystemStatus;
@@ -111,6 +133,7 @@ export function publicSystem(fields: SystemFields): Static<typeof SystemSchema> 
     charge: system.charge,
     limits: publicLimits(system.limits),
     defaults: publicLimits(system.defaults),
+    input_limits: fields.inputLimits,
     runtime_policy: system.runtimePolicy,
     tools: Object.entries(system.tools).map(([name, { entry, parameters }]) => ({
       name,

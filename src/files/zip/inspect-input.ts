@@ -31,7 +31,7 @@ export interface InputSummary extends ZipSummary {
 export async function inspectInput(source: ZipSource, query: InputQuery): Promise<InputSummary> {
   const { maxStartBytes, limits } = query;
   return await withZip(source, async (zip) => {
-    const layout = createLayout(query.startFile);
+    const layout = createLayout<ParsedZipEntry>(query.startFile);
     const files: ParsedZipEntry[] = [];
     const summary = await checkCentralDirectory(zip, limits, (entry) => {
       layout.add(entry);
@@ -63,23 +63,23 @@ async function verifyContents(source: ZipSource, limits: ZipLimits): Promise<voi
 const noBytes = Buffer.alloc(0);
 const maxFileNames = 5;
 
-/** Finds the top folder and the start file from the entries of a zip. */
-function createLayout(startFile: string | null) {
+/** Finds the top folder and the start file from the entries of a zip, or of a folder that will become one. */
+export function createLayout<T extends Pick<ParsedZipEntry, 'path' | 'kind'>>(startFile: string | null) {
   const fileNames: string[] = [];
   let fileCount = 0;
   /** Undefined before the first entry, null if the entries have no common folder. */
   let commonFolder: string | null | undefined;
-  let atTop: ParsedZipEntry | undefined;
-  let inFolder: ParsedZipEntry | undefined;
+  let atTop: T | undefined;
+  let inFolder: T | undefined;
 
   /** Of several top folders none is preferred. */
-  function findStart(topFolder: string | null): { folder: string; entry: ParsedZipEntry } | null {
+  function findStart(topFolder: string | null): { folder: string; entry: T } | null {
     if (atTop !== undefined) return { folder: '', entry: atTop };
     return topFolder !== null && inFolder !== undefined ? { folder: topFolder, entry: inFolder } : null;
   }
 
   return {
-    add(entry: ParsedZipEntry): void {
+    add(entry: T): void {
       const { path, kind } = entry;
       if (path === '' || isFileManagerMetadata(path)) return;
       const slash = path.indexOf('/');

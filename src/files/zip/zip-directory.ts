@@ -65,7 +65,7 @@ function rejectOverlaps(ranges: ByteRange[]) {
 }
 
 /** Detects entries that would be unpacked to the same path, also on file systems that normalise Unicode names. */
-function createPathTree(maxFolders: number) {
+export function createPathTree(maxFolders: number) {
   const files = new Set<string>();
   const folders = new Set<string>();
   const parents = new Set<string>();
@@ -87,7 +87,7 @@ function createPathTree(maxFolders: number) {
   }
 
   return {
-    add({ path, kind }: ParsedZipEntry) {
+    add({ path, kind }: Pick<ParsedZipEntry, 'path' | 'kind'>) {
       const key = path.normalize('NFC');
       if (files.has(key) || folders.has(key)) throw invalidEntry(path, 'occurs twice', recreate);
       if (kind === 'file' && parents.has(key)) throw invalidEntry(path, 'is both a file and a folder', recreate);

@@ -18,11 +18,15 @@ export interface EntryName {
 
 /** Decodes and checks the name of an entry. Throws `invalid_zip` if the name is not acceptable. */
 export function parseEntryName(entry: Entry): EntryName {
-  const name = decodeName(entry);
-  if (entry.fileNameRaw.length > maxPathBytes || Buffer.byteLength(name) > maxPathBytes) {
+  return parseName(decodeName(entry), entry.fileNameRaw);
+}
+
+/** Checks a name, with the bytes that it was decoded from. Throws `invalid_zip` if the name is not acceptable. */
+export function parseName(name: string, raw: Buffer): EntryName {
+  if (raw.length > maxPathBytes || Buffer.byteLength(name) > maxPathBytes) {
     throw invalidEntry(name, `has a path of more than ${maxPathBytes} bytes`, 'Use shorter names or fewer folders.');
   }
-  if (hasControlCharacters(entry.fileNameRaw, name)) {
+  if (hasControlCharacters(raw, name)) {
     throw invalidEntry(name, 'has control characters in its name', renameFile);
   }
   if (name.includes('\\')) {

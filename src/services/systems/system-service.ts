@@ -1,4 +1,4 @@
-import { publicSystem } from '../../contract/system.ts';
+import { publicSystem, type SystemFields } from '../../contract/system.ts';
 import { publicDetails, type StorageProblem, withDelayedJobs } from '../../domain/systems/health.ts';
 import type { Isolation } from '../../domain/systems/isolation.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
@@ -12,6 +12,7 @@ import { requireSystem, type Systems } from '../scope.ts';
 export interface SystemServiceDeps {
   db: Db;
   systems: Systems;
+  inputLimits: SystemFields['inputLimits'];
   defaultProject(hpc: string): string;
   isolationOf(hpc: string): Isolation['kind'];
   storageProblem(): StorageProblem | null;
@@ -35,7 +36,7 @@ export function createSystemService(deps: SystemServiceDeps) {
 
 /** Reads limits, tools and health of one system or of all, without asking the schedulers. */
 async function readSystems(deps: Omit<SystemServiceDeps, 'now'>, readers: 'users' | 'operators', hpc?: string) {
-  const { db, systems, defaultProject } = deps;
+  const { db, systems, inputLimits, defaultProject } = deps;
   if (hpc !== undefined) requireSystem(systems, hpc);
   const records = new Map((await listSystems(db)).map((record) => [record.hpc, record]));
   const counts = await countUnfinishedJobs(db);
@@ -48,8 +49,8 @@ async function readSystems(deps: Omit<SystemServiceDeps, 'now'>, readers: 'users
     const current = { ...record, detail, ...storageStatus(deps.storageProblem()) };
     const health = withDelayedJobs(current, delayed.get(system.name));
     const { name } = system;
-    const fields = { system, defaultProject: defaultProject(name), isolation: deps.isolationOf(name), queued, running };
-    return [publicSystem({ ...health, ...fields })];
+    const fields = { system, inputLimits, defaultProject: defaultProject(name), isolation: deps.isolationOf(name) };
+    return [publicSystem({ ...health, ...fields, queued, running })];
   });
 }
 
