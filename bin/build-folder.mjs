@@ -10,8 +10,8 @@ export const buildRoot = join(root, 'dist');
 
 /** The folder of the build of the current sources, whether it exists or not. Any change of the input changes its name. */
 export function buildFolder() {
-  const sources = join(root, 'src');
-  const files = readdirSync(sources, { recursive: true }).map((name) => join(sources, name));
+  const sources = ['src', 'clients/typescript/src'].map((name) => join(root, name));
+  const files = sources.flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, name)));
   const otherInputs = ['package-lock.json', 'scripts/build.mjs'].map((name) => join(root, name));
   const hash = createHash('sha256');
   for (const file of [...files.sort(), ...otherInputs]) {

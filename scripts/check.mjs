@@ -10,6 +10,8 @@ const isQuick = process.argv.includes('--quick');
 const quickChecks = [
   // By its path: version 6, which dependency-cruiser needs, has a `tsc` too.
   ['types', 'node', 'node_modules/typescript-7/bin/tsc', '--noEmit'],
+  // With the types of a browser, and without those of Node.
+  ['types of the client', 'node', 'node_modules/typescript-7/bin/tsc', '--noEmit', '-p', 'clients/typescript'],
   ['lint', 'biome', 'ci', '--error-on-warnings', '.'],
   ['layering', 'depcruise', '--config', '.dependency-cruiser.cjs', 'src'],
 ];

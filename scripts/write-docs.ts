@@ -1,4 +1,4 @@
-// Generates the reference pages and the expected schema of the database from the code. With --check it only compares them, and fails if one is out of date.
+// Generates the reference pages, the expected schema of the database and the types of the TypeScript client from the code. With --check it only compares them, and fails if one is out of date.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +9,8 @@ import { errorReference } from '../src/http/openapi/error-reference.ts';
 import { applyMigrations } from '../src/store/database/migrations.ts';
 import { describeSchema } from '../src/store/database/schema-check.ts';
 import { openSqlite } from '../src/store/database/sqlite.ts';
+import { clientFiles } from './client-types.ts';
+import { readOpenApiDocument } from './openapi-document.ts';
 import { rolesReference } from './roles-reference.ts';
 
 interface SchemaNode {
@@ -25,11 +27,12 @@ interface SchemaNode {
   required?: string[];
 }
 
-const pages = {
+const pages: Record<string, string> = {
   'docs/configuration.md': configurationReference(),
   'docs/errors.md': errorReference(),
   'docs/roles.md': rolesReference(),
   'src/store/database/expected-schema.json': await expectedSchema(),
+  ...(await clientFiles(await readOpenApiDocument())),
 };
 const stale = Object.entries(pages).filter(([page, text]) => {
   const path = fileURLToPath(new URL(`../${page}`, import.meta.url));
