@@ -29,11 +29,14 @@ interface Result extends Task {
   passed: number;
   failed: number;
   skipped: number;
-  /** Name, location and first line of the error of each failed test. */
+  /** Name, location and error of each failed test. */
   failures: string[];
   /** Output of the `spec` reporter. */
   report: string;
 }
+
+/** Enough for the difference that an assertion shows. */
+const maxErrorLines = 30;
 
 const usesDatabase =
   /^test\/(store\/|workers\/|http\/contract\/|services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|identity\/identity-user|jobs\/job-list-cache)|webhooks\/delivery|composition\/query-plans)/;
@@ -194,8 +197,8 @@ async function runTask(task: Task): Promise<Result> {
     const { failureType, message, cause } = details.error as Error & { failureType?: string };
     if (details.type === 'suite' && failureType === 'subtestsFailed') return;
     // The cause is what a test or a hook threw.
-    const [firstLine] = (cause instanceof Error ? cause.message : message).split('\n', 1);
-    result.failures.push(`${name} (${file}:${line}, ${task.database}): ${firstLine}`);
+    const lines = (cause instanceof Error ? cause.message : message).split('\n').slice(0, maxErrorLines);
+    result.failures.push(`${name} (${file}:${line}, ${task.database}): ${lines.join('\n    ')}`);
   });
   // In a group, each file is a suite.
   events.on('test:complete', ({ name, details }) => {
