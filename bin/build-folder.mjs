@@ -8,13 +8,16 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Holds one folder for each build. */
 export const buildRoot = join(root, 'dist');
 
+const sourceFolders = ['src', 'scripts', 'clients/typescript/src'];
+
 /** The folder of the build of the current sources, whether it exists or not. Any change of the input changes its name. */
 export function buildFolder() {
-  const sources = ['src', 'clients/typescript/src'].map((name) => join(root, name));
-  const files = sources.flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, name)));
-  const otherInputs = ['package-lock.json', 'scripts/build.mjs'].map((name) => join(root, name));
+  const files = sourceFolders.flatMap((name) => {
+    const folder = join(root, name);
+    return readdirSync(folder, { recursive: true }).map((file) => join(folder, file));
+  });
   const hash = createHash('sha256');
-  for (const file of [...files.sort(), ...otherInputs]) {
+  for (const file of [...files.sort(), join(root, 'package-lock.json')]) {
     const { size, mtimeMs } = statSync(file);
     hash.update(`${file} ${size} ${mtimeMs}\n`);
   }

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildFolder, buildRoot } from '../bin/build-folder.mjs';
+import { buildClients } from './build-clients.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Old builds are kept because a running server may still load files of its build. */
@@ -53,6 +54,7 @@ export async function build() {
       // CommonJS packages load Node's modules by `require`.
       banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     });
+    await buildClients(join(temporary, 'clients'));
     install(temporary, folder);
   } catch (error) {
     console.error(`The build failed, so Bursar starts more slowly: ${error.message}`);

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import type { StorageProblem } from '../domain/systems/health.ts';
 import { notIsolatedWarning } from '../domain/systems/isolation.ts';
@@ -8,6 +9,7 @@ import { createServer, type ServerDeps } from '../http/server/server.ts';
 import type { Metrics } from '../metrics/registry.ts';
 import { createAccountingService } from '../services/accounting/accounting-service.ts';
 import { createAdminService } from '../services/accounting/admin-service.ts';
+import { createClientPackages } from '../services/client-packages.ts';
 import { createEventFeed, type EventFeed } from '../services/events/event-feed.ts';
 import { createEventService } from '../services/events/event-service.ts';
 import { createWebhookService } from '../services/events/webhooks.ts';
@@ -44,6 +46,9 @@ export interface Api {
   metricsApp: FastifyInstance | undefined;
   stop(): Promise<void>;
 }
+
+/** The build puts the packages beside the program. The sources have none. */
+const clientsFolder = import.meta.url.endsWith('.js') ? fileURLToPath(new URL('./clients/', import.meta.url)) : null;
 
 /** The memory of all cached data together, however many users there are. */
 const cacheBytes = 32_000_000;
@@ -200,6 +205,7 @@ function createServices(deps: ApiDependencies, feed: EventFeed, discovery: Disco
       verifyLedger: () => verifyLedgerInThread(config.database, dataFolder),
     }),
     systems: createSystemService({ ...common, inputLimits: publicInputLimits(deps) }),
+    clients: createClientPackages(clientsFolder),
     events: createEventService({ db, feed }),
     webhooks: createWebhookService({
       db,

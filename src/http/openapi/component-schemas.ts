@@ -8,6 +8,7 @@ import {
   UserDetailsSchema,
   UserSchema,
 } from '../../contract/administration.ts';
+import { ClientPackageSchema } from '../../contract/client-package.ts';
 import { EventPageSchema, EventSchema, EventTypeSchema } from '../../contract/event.ts';
 import { FileSchema } from '../../contract/file.ts';
 import { JobSchema, OutcomeSchema } from '../../contract/job.ts';
@@ -73,6 +74,7 @@ export const componentSchemas: TSchema[] = [
   WebhookSchema,
   WebhookWithSecretSchema,
   DeliverySchema,
+  ClientPackageSchema,
 ];
 
 /** Stages are configured, in the words of each HPC system. */

@@ -16,6 +16,7 @@ const tags = [
   { name: 'account', description: 'Who you are, and your tokens' },
   { name: 'systems', description: 'Limits, tools and health of the HPC systems' },
   { name: 'administration', description: 'Requests for administrators' },
+  { name: 'clients', description: 'The command line and the libraries, to install from this server' },
   { name: 'operation', description: 'Probes and metrics for the operators of the service' },
 ];
 

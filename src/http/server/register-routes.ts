@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Metrics } from '../../metrics/registry.ts';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AdminService } from '../../services/accounting/admin-service.ts';
+import type { ClientPackages } from '../../services/client-packages.ts';
 import type { EventService } from '../../services/events/event-service.ts';
 import type { Topic } from '../../services/events/topic.ts';
 import type { WebhookService } from '../../services/events/webhooks.ts';
@@ -28,6 +29,7 @@ import { accountRoutes, adminTokenRoutes } from '../routes/account.ts';
 import { accountingRoutes } from '../routes/accounting.ts';
 import { administrationRoutes } from '../routes/administration.ts';
 import { auditRoutes } from '../routes/audit.ts';
+import { clientRoutes } from '../routes/clients.ts';
 import { deviceRoutes } from '../routes/device.ts';
 import { eventRoutes } from '../routes/events.ts';
 import { fileRoutes } from '../routes/files.ts';
@@ -60,6 +62,7 @@ export interface Services {
   systems: SystemService;
   events: EventService;
   webhooks: WebhookService;
+  clients: ClientPackages;
 }
 
 export interface RouteDeps {
@@ -75,7 +78,10 @@ export interface RouteDeps {
   registry: Pick<Metrics, 'gauge' | 'increment'>;
 }
 
-/** Four contexts: routes that read raw bodies, administrators' routes, routes with JSON bodies, and routes to sign in. */
+/**
+ * Five contexts: routes that read raw bodies, administrators' routes, routes with JSON bodies, routes to sign in, and
+ * downloads that need no token.
+ */
 export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limits: RateLimits): Promise<void> {
   const { heartbeatMs } = deps;
   const browser = createBrowser(deps.publicUrl);
@@ -141,5 +147,9 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limi
     openIdSignInRoutes(instance, { openId, browser, limits });
     deviceRoutes(instance, { deviceFlow, browser, authenticate, limits });
     oauthRoutes(instance, { deviceFlow, browser, limits });
+  });
+  await app.register(async (instance) => {
+    instance.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply));
+    clientRoutes(instance, deps.services.clients, browser);
   });
 }

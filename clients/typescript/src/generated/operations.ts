@@ -97,6 +97,8 @@ export const operations = {
   getAuthorizationServer: ["GET","/.well-known/oauth-authorization-server","none","json","safe"],
   startDeviceAuthorization: ["POST","/oauth/device/","form","json","never"],
   pollDeviceToken: ["POST","/oauth/token/","form","json","never"],
+  listClients: ["GET","/clients/","none","json","safe"],
+  getClient: ["GET","/clients/{name}","none","response","safe"],
 } as const;
 
 /** The types of each operation. */
@@ -195,4 +197,6 @@ export interface OperationTypes {
   getAuthorizationServer: { data: types.GetAuthorizationServerData; body: 'none'; result: types.GetAuthorizationServerResponse };
   startDeviceAuthorization: { data: types.StartDeviceAuthorizationData; body: 'form'; result: types.StartDeviceAuthorizationResponse };
   pollDeviceToken: { data: types.PollDeviceTokenData; body: 'form'; result: types.PollDeviceTokenResponse };
+  listClients: { data: types.ListClientsData; body: 'none'; result: types.ListClientsResponse };
+  getClient: { data: types.GetClientData; body: 'none'; result: Response };
 }

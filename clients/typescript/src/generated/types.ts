@@ -717,6 +717,31 @@ export type System = {
         cores_per_node: number;
         runtime: number;
     };
+    /**
+     * Limits on the zip of a submission, so that a client can check it before it sends it.
+     */
+    input_limits: {
+        /**
+         * Maximum size of a zip.
+         */
+        bytes: number;
+        /**
+         * Maximum number of files and folders in a zip.
+         */
+        entries: number;
+        /**
+         * Maximum unpacked size.
+         */
+        unpacked_bytes: number;
+        /**
+         * Maximum ratio of unpacked to packed size.
+         */
+        ratio: number;
+        /**
+         * Unpacked size up to which the contents of a zip are verified before its job is accepted.
+         */
+        verified_bytes: number;
+    };
     runtime_policy: 'reject' | 'clamp';
     tools: Array<{
         name: string;
@@ -1111,6 +1136,30 @@ export type Delivery = {
      * Error of the last attempt.
      */
     last_error: string | null;
+};
+
+export type ClientPackage = {
+    /**
+     * The name of the file.
+     */
+    name: string;
+    description: string;
+    /**
+     * The command that installs it.
+     */
+    install: string;
+    /**
+     * Where to download it.
+     */
+    url: string;
+    /**
+     * Bytes.
+     */
+    size: number;
+    /**
+     * SHA-256 of the file, in hexadecimal.
+     */
+    sha256: string;
 };
 
 /**
@@ -3895,3 +3944,46 @@ export type PollDeviceTokenResponses = {
 };
 
 export type PollDeviceTokenResponse = PollDeviceTokenResponses[keyof PollDeviceTokenResponses];
+
+export type ListClientsData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/clients/';
+};
+
+export type ListClientsResponses = {
+    /**
+     * Default Response
+     */
+    200: Array<ClientPackage>;
+};
+
+export type ListClientsResponse = ListClientsResponses[keyof ListClientsResponses];
+
+export type GetClientData = {
+    body?: never;
+    headers?: {
+        /**
+         * The `ETag` of the version that you have. If it is current, the response is 304.
+         */
+        'If-None-Match'?: string;
+    };
+    path: {
+        /**
+         * A name from the list.
+         */
+        name: string;
+    };
+    query?: never;
+    url: '/clients/{name}';
+};
+
+export type GetClientResponses = {
+    /**
+     * The file.
+     */
+    200: Blob | File;
+};
+
+export type GetClientResponse = GetClientResponses[keyof GetClientResponses];

@@ -1,0 +1,110 @@
+import type { FastifyInstance } from 'fastify';
+import Type from 'typebox';
+import type { ClientPackage, ClientPackages } from '../../services/client-packages.ts';
+import { describeRoute, notModified, selectHeaders } from '../openapi/describe-route.ts';
+import type { Browser } from '../request/browser.ts';
+import { html, sendPage } from '../response/page.ts';
+import { addResource } from './resource.ts';
+
+const tag = 'clients';
+const params = Type.Object({ name: Type.String({ description: 'A name from the list.', examples: ['bursar.mjs'] }) });
+
+/** The command line and the libraries for users, to install from this server. They need no token. */
+export function clientRoutes(app: FastifyInstance, clients: ClientPackages, browser: Pick<Browser, 'originOf'>): void {
+  addResource(app, '/clients/', {
+    GET: {
+      access: null,
+      schema: {
+        ...describeRoute(tag, 'listClients', 'List the command line and the libraries, with their hashes', {
+          200: Type.Array(Type.Ref('ClientPackage')),
+        }),
+        description: 'They were built together with this server. Browsers and pip get the list as a page.',
+        security: [],
+      },
+      handler: async (request, reply) => {
+        const described = (await clients.list()).map((each) => describePackage(each, browser.originOf(request)));
+        reply.header('vary', 'Accept');
+        if (!request.headers.accept?.includes('text/html')) return described;
+        return sendPage(reply, 200, { title: 'Command line and libraries', body: listOf(described) });
+      },
+    },
+  });
+
+  addResource(app, '/clients/:name', {
+    GET: {
+      access: null,
+      schema: {
+        ...describeRoute(tag, 'getClient', 'Download the command line or a library', {
+          200: {
+            description: 'The file.',
+            headers: selectHeaders(['ETag']),
+            content: { 'application/octet-stream': { schema: Type.String({ format: 'binary' }) } },
+          },
+          304: notModified,
+        }),
+        description: 'It needs no token. The entity tag is the SHA-256 of the file.',
+        security: [],
+        params,
+      },
+      handler: async (request, reply) => {
+        const { name, content, sha256 } = await clients.read((request.params as { name: string }).name);
+        const etag = `"${sha256}"`;
+        reply.header('etag', etag).header('cache-control', 'no-cache');
+        if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+        return reply.type(kindOf(name)?.mediaType ?? 'application/octet-stream').send(content);
+      },
+    },
+  });
+}
+
+interface PackageKind {
+  suffix: string;
+  mediaType: string;
+  description: string;
+  install(url: string): string;
+}
+
+const kinds: readonly PackageKind[] = [
+  {
+    suffix: '.mjs',
+    mediaType: 'text/javascript; charset=utf-8',
+    description: 'The command line, as one file for Node 20 or newer: node bursar.mjs --help',
+    install: (url) => `curl -O ${url}`,
+  },
+  {
+    suffix: '.whl',
+    mediaType: 'application/octet-stream',
+    description: 'The library for Python 3.9 or newer, and for notebooks.',
+    install: (url) => `pip install ${url}`,
+  },
+  {
+    suffix: '.tgz',
+    mediaType: 'application/gzip',
+    description: 'The library for TypeScript and JavaScript, for browsers and Node 20 or newer.',
+    install: (url) => `npm install ${url}`,
+  },
+];
+const kindOf = (name: string) => kinds.find(({ suffix }) => name.endsWith(suffix));
+
+function describePackage({ name, content, sha256 }: ClientPackage, origin: string) {
+  const url = `${origin}/clients/${name}`;
+  const kind = kindOf(name);
+  return {
+    name,
+    description: kind?.description ?? '',
+    install: kind?.install(url) ?? '',
+    url,
+    size: content.length,
+    sha256,
+  };
+}
+
+/** With the hash in the link, as pip wants it: `pip install --find-links <page> bursar` checks the file. */
+const listOf = (packages: readonly ReturnType<typeof describePackage>[]) =>
+  html`${packages.map(
+    ({ name, description, install, url, size, sha256 }) => html`<h2><a href="${url}#sha256=${sha256}">${name}</a></h2>
+<p>${description}</p>
+<p><code>${install}</code></p>
+<dl><dt>Size</dt><dd>${Math.ceil(size / 1000)} kB</dd><dt>SHA-256</dt><dd><code>${sha256}</code></dd></dl>
+`,
+  )}${packages.length === 0 ? html`<p>This server runs from its sources, without built packages.</p>` : html``}`;
