@@ -34,6 +34,14 @@ module.exports = {
       to: { pathNot: '^src/domain/' },
     },
     {
+      name: 'users-commands-have-no-server-code',
+      comment:
+        'users run these commands without a server: they import the client, the domain, the contract and the zip rules',
+      severity: 'error',
+      from: { path: '^src/cli/(user/|user-program|run-program)' },
+      to: { path: '^src/', pathNot: '^src/(cli/(user/|run-program)|domain/|contract/|files/zip/)' },
+    },
+    {
       name: 'queries-are-in-store',
       comment: 'only the store imports the query builder and the database drivers',
       severity: 'error',

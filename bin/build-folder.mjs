@@ -17,7 +17,8 @@ export function buildFolder() {
     return readdirSync(folder, { recursive: true }).map((file) => join(folder, file));
   });
   const hash = createHash('sha256');
-  for (const file of [...files.sort(), join(root, 'package-lock.json')]) {
+  const otherInputs = ['package.json', 'package-lock.json'].map((name) => join(root, name));
+  for (const file of [...files.sort(), ...otherInputs]) {
     const { size, mtimeMs } = statSync(file);
     hash.update(`${file} ${size} ${mtimeMs}\n`);
   }

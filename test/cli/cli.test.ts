@@ -29,7 +29,7 @@ describe('command line', { concurrency: 3 }, () => {
     for (const term of ['serve', 'token', 'config', 'BURSAR_CONFIG', 'BURSAR_HOST', 'BURSAR_PORT', 'BURSAR_DATA']) {
       assert.ok(stdout.includes(term), term);
     }
-    assert.match(stdout, /Exit codes: 0 .*1 .*2 .*3 .*4 .*5 /);
+    assert.match(stdout, /Exit codes of the operators' commands: 0 .*1 .*2 .*3 .*4 .*5 /);
   });
 
   test('--version prints only the version', async () => {

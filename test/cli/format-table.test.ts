@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatTable } from '../../src/cli/format-table.ts';
+import { formatTable } from '../../src/cli/operator/format-table.ts';
 
 test('a table shows control characters of names, instead of having the terminal run them', () => {
   const table = formatTable([

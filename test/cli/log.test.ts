@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { formatLogLine } from '../../src/cli/log-text.ts';
+import { formatLogLine } from '../../src/cli/operator/log-text.ts';
 import { until } from '../support/until.ts';
 
-const logModule = new URL('../../src/cli/log.ts', import.meta.url);
+const logModule = new URL('../../src/cli/operator/log.ts', import.meta.url);
 
 /** The source of a program that opens the log as `log`, runs a script, and then stays alive unless the script ends it. */
 const logging = (script: string, format = 'auto') => `const { openLog } = await import('${logModule}');

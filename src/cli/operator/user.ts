@@ -1,8 +1,8 @@
-import type { Config } from '../config/schema.ts';
-import { BursarError } from '../domain/errors.ts';
-import { type SiteRole, siteRoles } from '../domain/identity/policy.ts';
-import { commandLineActor } from '../services/identity/actor.ts';
-import { createUserService, type UserService } from '../services/identity/user-service.ts';
+import type { Config } from '../../config/schema.ts';
+import { BursarError } from '../../domain/errors.ts';
+import { type SiteRole, siteRoles } from '../../domain/identity/policy.ts';
+import { commandLineActor } from '../../services/identity/actor.ts';
+import { createUserService, type UserService } from '../../services/identity/user-service.ts';
 import { formatTable } from './format-table.ts';
 import { parseReason } from './reason.ts';
 import { withDatabase } from './with-database.ts';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { toHpcSystems } from '../config/hpc-systems.ts';
-import type { Config } from '../config/schema.ts';
-import { BursarError } from '../domain/errors.ts';
-import { type AdminCommand, type AdminService, createAdminService } from '../services/accounting/admin-service.ts';
-import { commandLineActor } from '../services/identity/actor.ts';
-import { type LedgerVerification, verifyLedger } from '../store/ledger/verify-ledger.ts';
+import { toHpcSystems } from '../../config/hpc-systems.ts';
+import type { Config } from '../../config/schema.ts';
+import { BursarError } from '../../domain/errors.ts';
+import { type AdminCommand, type AdminService, createAdminService } from '../../services/accounting/admin-service.ts';
+import { commandLineActor } from '../../services/identity/actor.ts';
+import { type LedgerVerification, verifyLedger } from '../../store/ledger/verify-ledger.ts';
 import { exitCodes } from './exit-codes.ts';
 import { parseReason } from './reason.ts';
 import { withDatabase } from './with-database.ts';

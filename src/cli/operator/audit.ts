@@ -1,6 +1,6 @@
-import type { Config } from '../config/schema.ts';
-import { BursarError } from '../domain/errors.ts';
-import { type AuditVerification, verifyAudit } from '../store/identity/verify-audit.ts';
+import type { Config } from '../../config/schema.ts';
+import { BursarError } from '../../domain/errors.ts';
+import { type AuditVerification, verifyAudit } from '../../store/identity/verify-audit.ts';
 import { exitCodes } from './exit-codes.ts';
 import { withDatabase } from './with-database.ts';
 

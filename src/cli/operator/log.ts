@@ -1,6 +1,6 @@
 import { isatty } from 'node:tty';
 import { type Logger, pino } from 'pino';
-import type { Config } from '../config/schema.ts';
+import type { Config } from '../../config/schema.ts';
 import { formatLogLine } from './log-text.ts';
 
 const warnLevel = 40;

@@ -1,9 +1,9 @@
-import type { Config } from '../config/schema.ts';
-import { allScopes } from '../domain/identity/policy.ts';
-import { requireUser } from '../services/identity/access.ts';
-import { commandLineActor } from '../services/identity/actor.ts';
-import { createDeviceFlow } from '../services/identity/device-flow.ts';
-import { createSignInLink } from '../services/identity/sign-in-links.ts';
+import type { Config } from '../../config/schema.ts';
+import { allScopes } from '../../domain/identity/policy.ts';
+import { requireUser } from '../../services/identity/access.ts';
+import { commandLineActor } from '../../services/identity/actor.ts';
+import { createDeviceFlow } from '../../services/identity/device-flow.ts';
+import { createSignInLink } from '../../services/identity/sign-in-links.ts';
 import { localUrl } from './local-url.ts';
 import { withDatabase } from './with-database.ts';
 

@@ -1,4 +1,4 @@
-import { BursarError } from '../domain/errors.ts';
+import { BursarError } from '../../domain/errors.ts';
 
 /** Checks a reason, which is recorded permanently. */
 export function parseReason(reason: string): string {

@@ -1,5 +1,5 @@
-import type { Config } from '../config/schema.ts';
-import type { createFirstUsers } from '../services/identity/first-users.ts';
+import type { Config } from '../../config/schema.ts';
+import type { createFirstUsers } from '../../services/identity/first-users.ts';
 
 /** The message that `serve` prints when it is ready. A first start adds tokens and example commands. */
 export function readyMessage(

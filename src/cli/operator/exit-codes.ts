@@ -1,7 +1,6 @@
-import { CommanderError } from 'commander';
-import { BursarError, type ErrorCode } from '../domain/errors.ts';
+import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 
-/** Exit codes of the command line: 0 is success, each kind of failure has its own number. */
+/** Exit codes of the operators' commands: 0 is success, each kind of failure has its own number. */
 export const exitCodes = {
   failure: 1,
   usage: 2,
@@ -23,7 +22,5 @@ const exitCodeByError: Partial<Record<ErrorCode, number>> = {
 };
 
 export function exitCodeFor(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage;
-  if (error instanceof BursarError) return exitCodeByError[error.code] ?? exitCodes.failure;
-  return exitCodes.failure;
+  return error instanceof BursarError ? (exitCodeByError[error.code] ?? exitCodes.failure) : exitCodes.failure;
 }

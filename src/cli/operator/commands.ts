@@ -1,0 +1,139 @@
+import { type Command, Option } from 'commander';
+import { accountCommands } from './account-commands.ts';
+import { readConfig } from './read-config.ts';
+
+const helpHeading = 'For operators (on the host of the server):';
+
+/** Adds the commands that work on the configuration and the database of a server. Each imports its code when it runs. */
+export function addOperatorCommands(program: Command, version: string): void {
+  const earlier = new Set(program.commands);
+  serverCommands(program, version);
+  databaseCommands(program);
+  accountCommands(program);
+  auditCommands(program);
+  ledgerCommands(program);
+  for (const command of program.commands.filter((added) => !earlier.has(added))) {
+    command.helpGroup(helpHeading);
+    // Nobody else may read what the server writes. Jobs of other accounts than its own do not read it either.
+    command.hook('preAction', () => void process.umask(0o077));
+  }
+}
+
+function serverCommands(program: Command, version: string): void {
+  program
+    .command('serve')
+    .description('run the server until SIGTERM, SIGINT or SIGHUP')
+    .addOption(
+      new Option(
+        '--role <role>',
+        'for several servers on one PostgreSQL: answer requests (api), run jobs (worker), or both (all)',
+      )
+        .choices(['all', 'api', 'worker'])
+        .default('all'),
+    )
+    .option('--stop-with-parent', 'stop when the process that started the server ends, as "npm start" needs', false)
+    .action(async (options) => (await import('./serve.ts')).serve(await readConfig(), options, version));
+
+  program
+    .command('doctor')
+    .description('check the database and each system, up to a real test job; prints how to fix each problem')
+    .option('--system <name>', 'check only this system')
+    .option('--no-canary', 'do not submit a test job')
+    .option('--patience <seconds>', 'maximum time for the test job', '120')
+    .option('--json', 'print JSON', false)
+    .action(async (options) => (await import('./doctor.ts')).doctor(await readConfig(), options));
+
+  const configCommand = program.command('config').description('check and print the configuration');
+  configCommand
+    .command('check')
+    .description('validate the effective configuration')
+    .action(async () => {
+      const systems = Object.keys((await readConfig()).systems).join(', ');
+      process.stdout.write(`The configuration is valid. Systems: ${systems}.\n`);
+    });
+  configCommand
+    .command('print')
+    .description('print the effective configuration as YAML, with secrets hidden')
+    .option('--json', 'print JSON', false)
+    .action(async ({ json }) => {
+      const { formatConfig } = await import('../../config/format.ts');
+      process.stdout.write(formatConfig(await readConfig(), json ? 'json' : 'yaml'));
+    });
+}
+
+function auditCommands(program: Command): void {
+  program
+    .command('audit')
+    .description('check the audit trail')
+    .command('verify')
+    .description('compute the hashes of all records again; fails if a record was changed, inserted or removed')
+    .option('--contains <hash>', 'a hash that was printed earlier; fails if the audit trail no longer contains it')
+    .option('--json', 'print JSON', false)
+    .action(async (options) => (await import('./audit.ts')).verify(await readConfig(), options));
+}
+
+function ledgerCommands(program: Command): void {
+  const projectArgument = ['<project>', 'system and project, such as hpc_one/proj_hpc_one_01'] as const;
+  const adminAction = (name: string, description: string) =>
+    program
+      .command(name)
+      .description(description)
+      .argument(...projectArgument)
+      .requiredOption('--reason <text>', 'why; recorded permanently in the ledger')
+      .option('--actor <name>', 'name to record in the ledger', process.env.USER ?? 'operator')
+      .option('--key <text>', 'idempotency key; repeating a command with the same key has no effect');
+  adminAction('grant', 'increase or reduce the quota of a member, or the reserve of a project')
+    .option('--user <number>', 'the member (default: the reserve of the project)')
+    .option('--time <seconds>', 'seconds of the charging unit')
+    .option('--space <kb>', 'KB of space')
+    .option('--withdraw', 'reduce instead of increase', false)
+    .option('--from-pool', 'take it from (or return it to) the reserve of the project', false)
+    .action(async (project: string, options) =>
+      (await import('./ledger.ts')).grant(await readConfig(), project, options),
+    );
+  adminAction('transfer', 'move quota from one member of a project to another')
+    .requiredOption('--from <number>', 'the member to take it from')
+    .requiredOption('--to <number>', 'the member to give it to')
+    .option('--time <seconds>', 'seconds of the charging unit')
+    .option('--space <kb>', 'KB of space')
+    .action(async (project: string, options) =>
+      (await import('./ledger.ts')).transfer(await readConfig(), project, options),
+    );
+  adminAction('refund', 'refund time that a job was charged')
+    .requiredOption('--job <job_id>', 'identifier of the job')
+    .requiredOption('--time <seconds>', 'seconds to refund, at most the charge')
+    .action(async (project: string, options) =>
+      (await import('./ledger.ts')).refund(await readConfig(), project, options),
+    );
+  program
+    .command('ledger')
+    .description('check the ledger')
+    .command('verify')
+    .description('recompute every balance from its entries; fails if one is wrong')
+    .option('--json', 'print JSON', false)
+    .action(async (options) => (await import('./ledger.ts')).verify(await readConfig(), options));
+}
+
+function databaseCommands(program: Command): void {
+  const db = program.command('db').description('manage the database');
+  db.command('status')
+    .description('show its location, the state of its schema, and its row counts')
+    .option('--json', 'print JSON', false)
+    .action(async (options) => (await import('./db.ts')).printStatus(await readConfig(), options));
+  db.command('migrate')
+    .description('apply pending migrations, as the next start would')
+    .action(async () => (await import('./db.ts')).migrateDatabase(await readConfig()));
+  db.command('backup')
+    .description('write a consistent copy to a file; the server may be running')
+    .argument('<file>', 'a new file; the format is the same for SQLite and PostgreSQL')
+    .action(async (file: string) => (await import('./db.ts')).backUp(await readConfig(), file));
+  db.command('restore')
+    .description('restore a backup of either database to an empty one')
+    .argument('<file>', 'a file written by "db backup"')
+    .action(async (file: string) => (await import('./db.ts')).restore(await readConfig(), file));
+  db.command('copy')
+    .description('copy one database to an empty one; stop the server first')
+    .requiredOption('--from <url>', 'such as sqlite:bursar.db')
+    .requiredOption('--to <url>', 'such as postgres://user:password@host/bursar')
+    .action(async (options) => (await import('./db.ts')).copyDatabase(await readConfig(), options));
+}

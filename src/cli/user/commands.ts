@@ -1,0 +1,37 @@
+import type { Command } from 'commander';
+import { formatExitCodes } from './exit-codes.ts';
+import { runs } from './run-command.ts';
+
+/** Adds the commands that speak to a server over HTTP. Each imports its code when it runs. */
+export function addUserCommands(program: Command): void {
+  program
+    .option('--profile <name>', 'use this profile (BURSAR_PROFILE); "bursar profiles" lists them')
+    .option('--insecure', 'send the token over plain HTTP, also to another host')
+    .option('--verbose', 'show the requests, and the request id of an error');
+  program.addHelpText('after', usersHelp);
+  accountCommands(program);
+}
+
+function accountCommands(program: Command): void {
+  userCommand(program, 'whoami', 'show the user, the server and the rights of the token').action(
+    runs(() => import('./whoami.ts')),
+  );
+}
+
+/** Every users' command can print JSON: the objects of the API. */
+function userCommand(parent: Command, name: string, description: string): Command {
+  return parent
+    .command(name)
+    .description(description)
+    .option('--json', 'print the objects of the API as JSON')
+    .configureHelp({ showGlobalOptions: true });
+}
+
+const usersHelp = `
+Environment:
+  BURSAR_URL, BURSAR_TOKEN  the server and the token, instead of those of a profile
+  BURSAR_PROFILE            the profile, instead of the chosen one
+  NO_COLOR, FORCE_COLOR     no colours, or colours also in a pipe
+
+Exit codes:
+${formatExitCodes()}`;

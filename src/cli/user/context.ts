@@ -1,0 +1,81 @@
+import type { Bursar } from '#client';
+import { connect } from './profiles/connect.ts';
+import type { CommonOptions, Surroundings } from './surroundings.ts';
+import { createStyle, type Style, usesColours } from './terminal/style.ts';
+import { type Column, formatTable } from './terminal/table.ts';
+import { escapeText } from './terminal/text.ts';
+
+/** Everything that a users' command gets besides its options. */
+export interface Context extends Surroundings {
+  readonly options: CommonOptions;
+  /** Whether people read the output: it is a terminal, and JSON was not asked for. */
+  readonly isTerminal: boolean;
+  /** Whether people can be asked: both the input and the messages are a terminal. */
+  readonly isInteractive: boolean;
+  /** The width of the terminal; undefined in a pipe. */
+  columns(): number | undefined;
+  readonly style: Style;
+  readonly errorStyle: Style;
+  /** The exit code if the command throws nothing. */
+  exitCode: number;
+  /** Printed if Ctrl-C ends the command: how to come back to the job. It also makes the exit code 101 instead of 130. */
+  detachMessage: string | undefined;
+  /** The client of the profile. Throws if nobody is signed in. */
+  client(): Promise<Bursar>;
+  /** Writes text to standard output. Resolves when it was taken, so that a slow reader slows the command down. */
+  print(text: string | Uint8Array): Promise<void>;
+  /** Writes a message for people to standard error. */
+  note(text: string): void;
+  /** Prints the objects as JSON (--json) or as a table. `empty` tells people that there are none. */
+  printTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[], empty: string): Promise<void>;
+  /** Prints names and values below each other. The values may come from the server. */
+  printFields(fields: readonly (readonly [name: string, value: string])[]): Promise<void>;
+  printJson(value: unknown): Promise<void>;
+  /** Prints one line of JSON, for a stream of objects. */
+  printJsonLine(value: unknown): Promise<void>;
+}
+
+export function createContext(surroundings: Surroundings, options: CommonOptions): Context {
+  const { env, stdin, stdout, stderr } = surroundings;
+  const isTerminal = stdout.isTTY === true && options.json !== true;
+  const columns = () => (isTerminal ? (stdout.columns ?? 80) : undefined);
+  const style = createStyle(usesColours(env, stdout.isTTY === true) && options.json !== true);
+  const errorStyle = createStyle(usesColours(env, stderr.isTTY === true));
+  let client: Promise<Bursar> | undefined;
+  const context: Context = {
+    ...surroundings,
+    options,
+    isTerminal,
+    isInteractive: stdin.isTTY === true && stderr.isTTY === true && options.json !== true,
+    columns,
+    style,
+    errorStyle,
+    exitCode: 0,
+    detachMessage: undefined,
+    client() {
+      client ??= connect({ env, options, now: surroundings.now, log: (line) => context.note(errorStyle('dim', line)) });
+      return client;
+    },
+    print: (text) =>
+      new Promise((resolve, reject) => {
+        stdout.write(text, (error) => (error ? reject(error) : resolve()));
+      }),
+    note: (text) => void stderr.write(`${text}\n`),
+    async printTable(rows, tableColumns, empty) {
+      if (options.json) return context.printJson(rows);
+      if (rows.length === 0 && isTerminal) return context.note(empty);
+      await context.print(formatTable(rows, tableColumns, { columns: columns(), style }));
+    },
+    async printFields(fields) {
+      const width = Math.max(...fields.map(([name]) => name.length));
+      const line = ([name, value]: readonly [string, string]) =>
+        isTerminal
+          ? `${style('dim', name.padEnd(width))}  ${escapeText(value)}\n`
+          : `${name.replaceAll(' ', '_')}\t${escapeText(value)}\n`;
+      await context.print(fields.map(line).join(''));
+    },
+    printJson: (value) => context.print(`${JSON.stringify(value, null, 2)}\n`),
+    printJsonLine: (value) => context.print(`${JSON.stringify(value)}\n`),
+  };
+  return context;
+}
