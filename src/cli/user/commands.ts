@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import { formatExitCodes } from './exit-codes.ts';
 import { runs } from './run-command.ts';
+import { submitCommands } from './submit-commands.ts';
+import { userCommand } from './user-command.ts';
 
 /** Adds the commands that speak to a server over HTTP. Each imports its code when it runs. */
 export function addUserCommands(program: Command): void {
@@ -9,6 +11,7 @@ export function addUserCommands(program: Command): void {
     .option('--insecure', 'send the token over plain HTTP, also to another host')
     .option('--verbose', 'show the requests, and the request id of an error');
   program.addHelpText('after', usersHelp);
+  submitCommands(program);
   accountCommands(program);
 }
 
@@ -16,15 +19,6 @@ function accountCommands(program: Command): void {
   userCommand(program, 'whoami', 'show the user, the server and the rights of the token').action(
     runs(() => import('./whoami.ts')),
   );
-}
-
-/** Every users' command can print JSON: the objects of the API. */
-function userCommand(parent: Command, name: string, description: string): Command {
-  return parent
-    .command(name)
-    .description(description)
-    .option('--json', 'print the objects of the API as JSON')
-    .configureHelp({ showGlobalOptions: true });
 }
 
 const usersHelp = `

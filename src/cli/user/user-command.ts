@@ -1,0 +1,10 @@
+import type { Command } from 'commander';
+
+/** Adds a users' command. Every one can print JSON: the objects of the API. */
+export function userCommand(parent: Command, nameAndArguments: string, description: string): Command {
+  return parent
+    .command(nameAndArguments)
+    .description(description)
+    .option('--json', 'print the objects of the API as JSON')
+    .configureHelp({ showGlobalOptions: true });
+}
