@@ -1,4 +1,5 @@
 import { ApiError, ConnectionError } from '#client';
+import { BursarError } from '../../domain/errors.ts';
 import type { Context } from './context.ts';
 import { CommandError } from './errors.ts';
 import { type ExitCodeName, exitCodes } from './exit-codes.ts';
@@ -61,6 +62,10 @@ function describeError(error: unknown): Report {
     const advice = adviceByCode[error.code] ?? ([502, 503, 504].includes(error.status) ? waitForServer : {});
     const cause = escapeText(error.detail);
     return { exit: advice.exit ?? 'failure', cause, nextStep: advice.nextStep, requestId: error.requestId };
+  }
+  // The rules for input files are those of the server, and throw its errors.
+  if (error instanceof BursarError) {
+    return { exit: error.code === 'invalid_argument' ? 'usage' : 'failure', cause: escapeText(error.message) };
   }
   if (error instanceof Error && 'syscall' in error) return { exit: 'failure', cause: escapeText(error.message) };
   const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
