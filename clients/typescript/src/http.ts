@@ -4,8 +4,8 @@ import { retryDelayMs, shouldRetry, sleep } from './retry.ts';
 export interface ClientOptions {
   /** Address of the server. Default: that of the page, in a browser. */
   url?: string;
-  /** Without a token the cookie of a browser's session counts. */
-  token?: string | undefined;
+  /** The token, or a function that returns the current one. Without it the cookie of a browser's session counts. */
+  token?: string | (() => Promise<string>) | undefined;
   /** Number of repetitions of a request that failed for a reason that may pass. Default: 5. */
   retries?: number;
   /** Gets one line for each response and each failure, without secrets. */
@@ -51,7 +51,10 @@ export function createHttp({ url = '', token, retries = 5, onRequest }: ClientOp
         `${method} ${path} ${result} (${Date.now() - startedAt} ms${number > 0 ? `, repetition ${number}` : ''})`,
       );
     try {
-      const response = await (request.fetch ?? fetch)(base + path, toInit(request, token));
+      const response = await (request.fetch ?? fetch)(
+        base + path,
+        toInit(request, typeof token === 'function' ? await token() : token),
+      );
       report(String(response.status));
       if (!response.ok) throw await ApiError.from(response);
       return await read(response);

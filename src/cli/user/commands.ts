@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
+import { accountCommands } from './account-commands.ts';
 import { formatExitCodes } from './exit-codes.ts';
-import { runs } from './run-command.ts';
 import { submitCommands } from './submit-commands.ts';
-import { userCommand } from './user-command.ts';
 
 /** Adds the commands that speak to a server over HTTP. Each imports its code when it runs. */
 export function addUserCommands(program: Command): void {
@@ -12,13 +11,8 @@ export function addUserCommands(program: Command): void {
     .option('--verbose', 'show the requests, and the request id of an error');
   program.addHelpText('after', usersHelp);
   submitCommands(program);
-  accountCommands(program);
-}
 
-function accountCommands(program: Command): void {
-  userCommand(program, 'whoami', 'show the user, the server and the rights of the token').action(
-    runs(() => import('./whoami.ts')),
-  );
+  accountCommands(program);
 }
 
 const usersHelp = `

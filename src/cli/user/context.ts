@@ -1,5 +1,5 @@
 import type { Bursar } from '#client';
-import { connect } from './profiles/connect.ts';
+import { type Connection, connect } from './profiles/connect.ts';
 import type { CommonOptions, Surroundings } from './surroundings.ts';
 import { createStyle, type Style, usesColours } from './terminal/style.ts';
 import { type Column, formatTable } from './terminal/table.ts';
@@ -20,6 +20,8 @@ export interface Context extends Surroundings {
   exitCode: number;
   /** Printed if Ctrl-C ends the command: how to come back to the job. It also makes the exit code 101 instead of 130. */
   detachMessage: string | undefined;
+  /** For clients of other servers or tokens than those of the profile. */
+  readonly connection: Connection;
   /** The client of the profile. Throws if nobody is signed in. */
   client(): Promise<Bursar>;
   /** Writes text to standard output. Resolves when it was taken, so that a slow reader slows the command down. */
@@ -42,6 +44,8 @@ export function createContext(surroundings: Surroundings, options: CommonOptions
   const style = createStyle(usesColours(env, stdout.isTTY === true) && options.json !== true);
   const errorStyle = createStyle(usesColours(env, stderr.isTTY === true));
   let client: Promise<Bursar> | undefined;
+  const log = (line: string) => void stderr.write(`${errorStyle('dim', line)}\n`);
+  const connection = { env, options, now: surroundings.now, log };
   const context: Context = {
     ...surroundings,
     options,
@@ -52,8 +56,9 @@ export function createContext(surroundings: Surroundings, options: CommonOptions
     errorStyle,
     exitCode: 0,
     detachMessage: undefined,
+    connection,
     client() {
-      client ??= connect({ env, options, now: surroundings.now, log: (line) => context.note(errorStyle('dim', line)) });
+      client ??= connect(connection);
       return client;
     },
     print: (text) =>

@@ -1,4 +1,4 @@
-import { Bursar } from '#client';
+import { Bursar, type ClientOptions } from '#client';
 import { CommandError, usageError } from '../errors.ts';
 import type { CommonOptions, Environment } from '../surroundings.ts';
 import { needsRefresh, refreshProfile } from './refresh.ts';
@@ -33,19 +33,25 @@ export async function connect(connection: Connection): Promise<Bursar> {
       `Run: bursar login ${account.url}`,
     );
   checkTransport(account.url, options.insecure || account.profile?.insecure);
-  const { profileName, profile } = account;
-  const token =
-    profileName !== undefined && profile !== undefined && needsRefresh(profile, now())
-      ? (await refreshProfile(env, profileName, now)).token
-      : account.token;
-  return createClient(connection, account.url, token);
+  return createClient(connection, account.url, currentToken(account, env, now));
+}
+
+/** The token of an OpenID provider ends within minutes. It is renewed before, also while a command watches a job. */
+function currentToken(account: Account, env: Environment, now: () => number): string | (() => Promise<string>) {
+  const { profileName, token = '' } = account;
+  let { profile } = account;
+  if (profileName === undefined || profile?.issuer?.refresh_token === undefined) return token;
+  return async () => {
+    if (profile !== undefined && needsRefresh(profile, now())) profile = await refreshProfile(env, profileName, now);
+    return profile?.token ?? token;
+  };
 }
 
 /** A client without the check for a token, for the sign-in. */
 export function createClient(
   { options, log }: Pick<Connection, 'options' | 'log'>,
   url: string,
-  token: string | undefined,
+  token: ClientOptions['token'],
 ): Bursar {
   return new Bursar({ url, token, retries: 3, ...(options.verbose ? { onRequest: (line) => log(`> ${line}`) } : {}) });
 }
