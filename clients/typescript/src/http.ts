@@ -41,7 +41,7 @@ export interface Http {
 }
 
 export function createHttp({ url = '', token, retries = 5, onRequest }: ClientOptions): Http {
-  const base = url.replace(/\/+$/, '');
+  const base = (url && new URL(url).href).replace(/\/+$/, '');
 
   async function attempt<T>(request: RequestOptions, number: number, read: (response: Response) => Promise<T>) {
     const { method, path, signal } = request;
@@ -50,16 +50,16 @@ export function createHttp({ url = '', token, retries = 5, onRequest }: ClientOp
       onRequest?.(
         `${method} ${path} ${result} (${Date.now() - startedAt} ms${number > 0 ? `, repetition ${number}` : ''})`,
       );
+    // Outside of the try block: a header that is not valid is no failure of the network.
+    const init = toInit(request, typeof token === 'function' ? await token() : token);
     try {
-      const response = await (request.fetch ?? fetch)(
-        base + path,
-        toInit(request, typeof token === 'function' ? await token() : token),
-      );
+      const response = await (request.fetch ?? fetch)(base + path, init);
       report(String(response.status));
       if (!response.ok) throw await ApiError.from(response);
       return await read(response);
     } catch (error) {
-      if (error instanceof ApiError || signal?.aborted || !isNetworkError(error)) throw error;
+      // `fetch` throws a TypeError if there is no connection, and if the body of a response is cut off.
+      if (signal?.aborted || !(error instanceof TypeError)) throw error;
       const failure = new ConnectionError(base || 'The server', error);
       report(failure.message);
       throw failure;
@@ -86,12 +86,12 @@ function toInit({ method, headers, body, signal }: RequestOptions, token: string
   const content = body?.();
   return {
     method,
-    headers: {
+    headers: new Headers({
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       // Other sites cannot send this header, so the server accepts the cookie with it.
       ...(token === undefined && method !== 'GET' ? { 'x-bursar-request': '1' } : {}),
       ...headers,
-    },
+    }),
     // A redirect would send the token, or the zip, to another place.
     redirect: 'manual',
     credentials: token === undefined ? 'same-origin' : 'omit',
@@ -100,9 +100,4 @@ function toInit({ method, headers, body, signal }: RequestOptions, token: string
     // Node needs it for streams.
     ...(content instanceof ReadableStream ? ({ duplex: 'half' } as object) : {}),
   };
-}
-
-/** `fetch` throws a TypeError if there is no connection, and if the body of a response is cut off. */
-function isNetworkError(error: unknown): boolean {
-  return error instanceof TypeError || ('code' in Object(error) && !('status' in Object(error)));
 }

@@ -6,8 +6,11 @@ export interface WrittenZipEntry {
   time: Date;
   /** Position of the local header in the zip. */
   offset: number;
-  /** `size` and `crc` are final once the content has been written. */
+  /** Whether the content is compressed. */
+  isDeflated: boolean;
+  /** `size`, `packedSize` and `crc` are final once the content has been written. */
   size: number;
+  packedSize: number;
   crc: number;
   /** Whether the size may exceed 32 bits. Must be known before the content is written. */
   isZip64: boolean;
@@ -18,15 +21,17 @@ const max16 = 0xffff;
 const versions = { default: 20, zip64: 45, madeByUnix: 0x031e };
 /** Bit 3: sizes and checksum follow the content. Bit 11: names are UTF-8. */
 const flags = 0x0808;
+const methods = { stored: 0, deflated: 8 };
 
 /** Precedes the content. */
-export function localHeader({ name, time, isZip64 }: WrittenZipEntry): Buffer {
+export function localHeader({ name, time, isDeflated, isZip64 }: WrittenZipEntry): Buffer {
   // The sizes in the zip64 field are 0. Its presence tells a reader that the data descriptor has 64-bit sizes.
   const extra = isZip64 ? Buffer.concat([zip64Field([0n, 0n]), timeField(time)]) : timeField(time);
   const header = Buffer.alloc(30);
   header.writeUInt32LE(0x04034b50, 0);
   header.writeUInt16LE(isZip64 ? versions.zip64 : versions.default, 4);
   header.writeUInt16LE(flags, 6);
+  header.writeUInt16LE(isDeflated ? methods.deflated : methods.stored, 8);
   header.writeUInt32LE(dosTime(time), 10);
   if (isZip64) header.fill(0xff, 18, 26);
   header.writeUInt16LE(name.length, 26);
@@ -34,31 +39,33 @@ export function localHeader({ name, time, isZip64 }: WrittenZipEntry): Buffer {
   return Buffer.concat([header, name, extra]);
 }
 
-/** Follows the content. The packed and the unpacked size are equal, because nothing is compressed. */
-export function dataDescriptor({ crc, size, isZip64 }: WrittenZipEntry): Buffer {
+/** Follows the content. */
+export function dataDescriptor({ crc, size, packedSize, isZip64 }: WrittenZipEntry): Buffer {
   const bytes = Buffer.alloc(isZip64 ? 24 : 16);
   bytes.writeUInt32LE(0x08074b50, 0);
   bytes.writeUInt32LE(crc, 4);
-  for (const index of [0, 1]) {
-    if (isZip64) bytes.writeBigUInt64LE(BigInt(size), 8 + index * 8);
-    else bytes.writeUInt32LE(size, 8 + index * 4);
+  for (const [index, value] of [packedSize, size].entries()) {
+    if (isZip64) bytes.writeBigUInt64LE(BigInt(value), 8 + index * 8);
+    else bytes.writeUInt32LE(value, 8 + index * 4);
   }
   return bytes;
 }
 
 /** The header of an entry in the central directory. */
-export function centralHeader({ name, mode, time, offset, size, crc, isZip64 }: WrittenZipEntry): Buffer {
+export function centralHeader(entry: WrittenZipEntry): Buffer {
+  const { name, mode, time, offset, size, packedSize, crc, isDeflated, isZip64 } = entry;
   const needsZip64 = isZip64 || offset >= max32;
-  const zip64 = needsZip64 ? [zip64Field([BigInt(size), BigInt(size), BigInt(offset)])] : [];
+  const zip64 = needsZip64 ? [zip64Field([BigInt(size), BigInt(packedSize), BigInt(offset)])] : [];
   const extra = Buffer.concat([...zip64, timeField(time)]);
   const header = Buffer.alloc(46);
   header.writeUInt32LE(0x02014b50, 0);
   header.writeUInt16LE(versions.madeByUnix, 4);
   header.writeUInt16LE(needsZip64 ? versions.zip64 : versions.default, 6);
   header.writeUInt16LE(flags, 8);
+  header.writeUInt16LE(isDeflated ? methods.deflated : methods.stored, 10);
   header.writeUInt32LE(dosTime(time), 12);
   header.writeUInt32LE(crc, 16);
-  header.writeUInt32LE(needsZip64 ? max32 : size, 20);
+  header.writeUInt32LE(needsZip64 ? max32 : packedSize, 20);
   header.writeUInt32LE(needsZip64 ? max32 : size, 24);
   header.writeUInt16LE(name.length, 28);
   header.writeUInt16LE(extra.length, 30);

@@ -1,5 +1,5 @@
-import { Readable } from 'node:stream';
-import { crc32 } from 'node:zlib';
+import { pipeline, Readable } from 'node:stream';
+import { crc32, createDeflateRaw } from 'node:zlib';
 import type { ArchiveEntry } from '../workspaces/workspace-reader.ts';
 import { centralHeader, dataDescriptor, endRecords, localHeader, type WrittenZipEntry } from './zip-writer-records.ts';
 
@@ -8,6 +8,8 @@ const timeRangeMs = { min: Date.UTC(1980, 0, 2), max: 0x7fff_ffff * 1000 };
 /** The file types of a Unix mode: S_IFREG and S_IFDIR. */
 const fileTypes = { file: 0o100000, folder: 0o040000 };
 const chunkBytes = 256 * 1024;
+/** From this size on an entry has 64-bit sizes. Contents that cannot be compressed grow a little. */
+const zip64Bytes = 0xff00_0000;
 
 /**
  * Writes a zip while its entries are read: one entry is open at a time, and no content is held in memory. Resolves after
@@ -32,39 +34,62 @@ async function* prepend<T>(first: IteratorResult<T>, iterator: AsyncIterator<T>)
   for (let next = first; !next.done; next = await iterator.next()) yield next.value;
 }
 
-async function* zipChunks(entries: AsyncIterable<ArchiveEntry>): AsyncGenerator<Buffer> {
+/** Like `writeZip`, as chunks. With `isCompressed` contents are deflated: clients do that before they send files. */
+export async function* zipChunks(
+  entries: AsyncIterable<ArchiveEntry>,
+  { isCompressed = false } = {},
+): AsyncGenerator<Buffer> {
   const directory = createCentralDirectory();
   let offset = 0;
   for await (const source of entries) {
     const content = source.kind === 'file' ? await source.open() : Readable.from([]);
     if (content === undefined) continue;
-    const entry = toZipEntry(source, offset);
+    const entry = toZipEntry(source, offset, isCompressed);
     const header = localHeader(entry);
     yield header;
-    for await (const chunk of content as AsyncIterable<Buffer>) {
-      entry.crc = crc32(chunk, entry.crc);
-      entry.size += chunk.length;
+    const packed = entry.isDeflated ? deflate(content, entry) : content;
+    for await (const chunk of packed as AsyncIterable<Buffer>) {
+      if (!entry.isDeflated) addContent(entry, chunk);
+      entry.packedSize += chunk.length;
       yield chunk;
     }
     const descriptor = dataDescriptor(entry);
     yield descriptor;
     directory.add(centralHeader(entry));
-    offset += header.length + entry.size + descriptor.length;
+    offset += header.length + entry.packedSize + descriptor.length;
   }
   yield* directory.blocks();
   yield endRecords(directory.count(), directory.length(), offset);
 }
 
-function toZipEntry(source: ArchiveEntry, offset: number): WrittenZipEntry {
+function addContent(entry: WrittenZipEntry, chunk: Buffer): void {
+  entry.crc = crc32(chunk, entry.crc);
+  entry.size += chunk.length;
+}
+
+function deflate(content: AsyncIterable<Buffer>, entry: WrittenZipEntry): Readable {
+  async function* measured() {
+    for await (const chunk of content) {
+      addContent(entry, chunk);
+      yield chunk;
+    }
+  }
+  // An error also fails the stream that is returned.
+  return pipeline(measured, createDeflateRaw(), () => undefined);
+}
+
+function toZipEntry(source: ArchiveEntry, offset: number, isCompressed: boolean): WrittenZipEntry {
   const { path, mode, modifiedAt, kind } = source;
   return {
     name: Buffer.from(kind === 'folder' ? `${portableName(path)}/` : portableName(path)),
     mode: fileTypes[kind] | mode,
     time: new Date(Math.min(Math.max(modifiedAt, timeRangeMs.min), timeRangeMs.max)),
     offset,
+    isDeflated: isCompressed && kind === 'file' && source.size > 0,
     size: 0,
+    packedSize: 0,
     crc: 0,
-    isZip64: kind === 'file' && source.size >= 0xffff_ffff,
+    isZip64: kind === 'file' && source.size >= zip64Bytes,
   };
 }
 

@@ -1,0 +1,74 @@
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+
+/** Which bytes count: those of requests, or those of responses. */
+export type Direction = 'up' | 'down';
+
+/** A TCP proxy in front of a server that cuts connections in the middle of requests and responses. */
+export interface CuttingProxy {
+  url: string;
+  /** The next connection that carries this many bytes in this direction is reset. Several cuts apply one after another. */
+  cutAfter(direction: Direction, bytes: number): void;
+  /** Cuts that have not happened yet. */
+  pendingCuts(): number;
+  /** Resets all connections now. */
+  cutAll(): void;
+  /** The first lines of all requests so far, such as `GET /events/ HTTP/1.1`. */
+  requests(): string[];
+  close(): Promise<void>;
+}
+
+export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  const cuts: { direction: Direction; bytes: number }[] = [];
+  const requests: string[] = [];
+
+  function pass(from: Socket, to: Socket, direction: Direction) {
+    let carried = 0;
+    from.on('data', (chunk: Buffer) => {
+      if (direction === 'up')
+        for (const [line] of chunk.toString('latin1').matchAll(/^[A-Z]+ \/\S* HTTP\/1\.1/gm)) requests.push(line);
+      carried += chunk.length;
+      const [cut] = cuts;
+      if (cut?.direction === direction && carried >= cut.bytes) {
+        cuts.shift();
+        from.resetAndDestroy();
+        to.resetAndDestroy();
+        return;
+      }
+      if (!to.write(chunk)) {
+        from.pause();
+        to.once('drain', () => from.resume());
+      }
+    });
+    from.on('error', () => to.destroy());
+    from.on('close', () => {
+      sockets.delete(from);
+      to.end();
+    });
+    sockets.add(from);
+  }
+
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname);
+    pass(client, upstream, 'up');
+    pass(upstream, client, 'down');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const cutAll = () => {
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
+  return {
+    url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
+    cutAfter: (direction, bytes) => cuts.push({ direction, bytes }),
+    pendingCuts: () => cuts.length,
+    cutAll,
+    requests: () => requests,
+    close: async () => {
+      server.close();
+      cutAll();
+      await once(server, 'close');
+    },
+  };
+}
