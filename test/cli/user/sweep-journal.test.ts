@@ -62,7 +62,8 @@ describe('the journal of a sweep', () => {
   });
 
   test('refuses a file that is none', () => {
-    const { path } = openSweepJournal(folder, 'odd');
+    const { path, sweepId } = openSweepJournal(folder, 'odd');
+    assert.match(sweepId, /^[0-9a-f]{12}$/);
     writeFileSync(path, '');
     appendFileSync(path, '{"type":"submitted"}\n');
     assert.throws(() => openSweepJournal(folder, 'odd'), /is not a journal/);

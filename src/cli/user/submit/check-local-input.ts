@@ -1,40 +1,49 @@
-import type { System } from '#client';
+import type { FolderEntry, System } from '#client';
+import { BursarError } from '../../../domain/errors.ts';
 import { parseBatchCommand } from '../../../domain/jobs/batch-command.ts';
 import { startFileOf } from '../../../domain/jobs/start-file.ts';
-import { checkFolder, checkInput, type FolderEntry, type InputRequest } from '../../../files/zip/check-input.ts';
+import { checkFolder, checkInput, type InputRequest } from '../../../files/zip/check-input.ts';
 import type { ZipLimits } from '../../../files/zip/zip-entries.ts';
 import { usageError } from '../errors.ts';
-import { listFolder } from './folder-files.ts';
-import { readIgnoredPaths } from './ignored-paths.ts';
-import type { JobInput } from './job-options.ts';
+import { checkRatio } from './check-ratio.ts';
+import type { OpenedInput } from './open-input.ts';
 import type { JobSettings } from './settings.ts';
 
-/** Checks the input of several jobs that have it in common. A folder is listed once, and each start file checked once. */
-export interface LocalInputCheck {
-  /** Throws what the server would answer: `invalid_zip` or `start_file_missing`. Nothing has been sent then. */
-  check(settings: JobSettings): Promise<void>;
+/** Throws what the server would answer: `invalid_zip`, `too_large` or `start_file_missing`. Nothing has been sent then. */
+export type LocalInputCheck = (settings: JobSettings) => Promise<void>;
+
+/** Checks the input of jobs that have it in common: everything once, and then whether it has the start file of a job. */
+export function createLocalInputCheck(input: OpenedInput, system: System): LocalInputCheck {
+  const checkedStartFiles = new Set<string | null>();
+  const limits = zipLimits(system);
+  let ratioCheck: Promise<void> | undefined;
+  return async (settings) => {
+    const request = toInputRequest(settings, system);
+    const startFile = startFileOf(request);
+    if (checkedStartFiles.has(startFile)) return;
+    if (input.kind === 'folder') {
+      checkFolder(request, input.source.entries.map(toFolderEntry), limits);
+      ratioCheck ??= checkRatio(input.path, input.source.entries, limits);
+      await ratioCheck;
+    } else await checkZip(request, input, system);
+    checkedStartFiles.add(startFile);
+  };
 }
 
-export function createLocalInputCheck(input: JobInput, system: System): LocalInputCheck {
-  const checked = new Set<string | null>();
-  const limits = zipLimits(system);
-  let entries: Promise<FolderEntry[]> | undefined;
-  return {
-    async check(settings) {
-      const request = toInputRequest(settings, system);
-      const startFile = startFileOf(request);
-      if (checked.has(startFile)) return;
-      if (input.kind === 'folder') {
-        entries ??= readIgnoredPaths(input.path).then((isIgnored) => listFolder(input.path, isIgnored));
-        checkFolder(request, await entries, limits);
-      } else {
-        const zip = input.kind === 'zip' ? ({ kind: 'file', path: input.path } as const) : null;
-        const maxVerifiedBytes = system.input_limits.verified_bytes;
-        await checkInput(request, zip, { zipLimits: limits, maxVerifiedBytes, hasDirectives: false });
-      }
-      checked.add(startFile);
-    },
-  };
+const toFolderEntry = ({ path, kind, size }: FolderEntry) => ({ path, kind, bytes: size });
+
+async function checkZip(request: InputRequest, input: Exclude<OpenedInput, { kind: 'folder' }>, system: System) {
+  const { bytes: maxBytes, verified_bytes } = system.input_limits;
+  const zip = input.kind === 'zip' ? ({ kind: 'file', path: input.path } as const) : null;
+  const size = input.kind === 'zip' ? (input.source.totalBytes ?? 0) : 0;
+  if (size > maxBytes) {
+    throw new BursarError(
+      'too_large',
+      `The zip has ${size} bytes, and the limit is ${maxBytes} bytes. Send less data.`,
+    );
+  }
+  const options = { zipLimits: zipLimits(system), maxVerifiedBytes: verified_bytes, hasDirectives: false };
+  await checkInput(request, zip, options);
 }
 
 function zipLimits({ input_limits: { entries, unpacked_bytes, ratio } }: System): ZipLimits {

@@ -1,7 +1,6 @@
-import { stat } from 'node:fs/promises';
-import { basename, resolve } from 'node:path';
-import { errnoCode } from '../../../domain/errors.ts';
+import { basename } from 'node:path';
 import { usageError } from '../errors.ts';
+import type { OpenedInput } from './open-input.ts';
 import { type JobSettings, mergeSettings, parseRuntimeHours, parseWholeNumber, readSettingsFile } from './settings.ts';
 
 /** The options of `submit` and `sweep` that describe a job. */
@@ -19,23 +18,9 @@ export interface JobOptions {
   tag?: readonly string[] | undefined;
 }
 
-/** The input files of a job. */
-export type JobInput = { kind: 'none' } | { kind: 'zip'; path: string } | { kind: 'folder'; path: string };
-
-export async function findInput(path: string | undefined): Promise<JobInput> {
-  if (path === undefined) return { kind: 'none' };
-  const stats = await stat(path).catch((error) => {
-    const problem = errnoCode(error) === 'ENOENT' ? 'does not exist' : `cannot be read (${errnoCode(error)})`;
-    throw usageError(`${path} ${problem}.`, 'Name a folder or a zip file.');
-  });
-  if (stats.isDirectory()) return { kind: 'folder', path: resolve(path) };
-  if (stats.isFile()) return { kind: 'zip', path: resolve(path) };
-  throw usageError(`${path} is neither a folder nor a file.`, 'Name a folder or a zip file.');
-}
-
 /** Reads bursar.yaml of a folder. Options win over it. A job without a title is named after its folder or zip. */
 export async function readSettings(
-  input: JobInput,
+  input: OpenedInput,
   options: JobOptions,
   params: Record<string, string>,
 ): Promise<JobSettings> {

@@ -102,9 +102,9 @@ export function parseRuntimeHours(value: unknown): number {
   return result;
 }
 
-/** A tenth of a second is exact enough, and 10m does not become 0.16666666666666666. */
+/** Cuts the decimals that people do not read. Never rounds up, because the server charges every second that has begun. */
 function round(hours: number): number {
-  return Number(hours.toFixed(6));
+  return Math.floor(Number((hours * 1e6).toFixed(3))) / 1e6;
 }
 
 export function parseWholeNumber(value: unknown): number {

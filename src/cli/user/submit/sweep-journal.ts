@@ -18,8 +18,8 @@ import type { JobSettings } from './settings.ts';
  */
 export interface SweepJournal {
   path: string;
-  /** Random; part of every key and tag of this sweep. */
-  sweepId: string;
+  /** Random; part of every key and tag of this sweep. Reading it creates the journal. */
+  readonly sweepId: string;
   find(combination: Combination): SweepEntry | undefined;
   /** Announces a submission. Must be called before the request is sent. */
   addAttempt(combination: Combination, attempt: number): SweepEntry;
@@ -49,25 +49,42 @@ type JournalRecord =
 
 const stateFolder = '.bursar';
 
-/** Opens the journal of a sweep, or creates it. Two processes that create it at the same time get the same one. */
+/** Opens the journal of a sweep. It is created with the first record. Two processes that create it get the same one. */
 export function openSweepJournal(folder: string, identity: string): SweepJournal {
   const directory = join(folder, stateFolder);
   const path = join(directory, `sweep-${shortHash(identity)}.jsonl`);
-  mkdirSync(directory, { recursive: true });
-  const records = readRecords(path) ?? createJournal(path);
-  const [first] = records;
-  if (first?.type !== 'sweep' || first.version !== 1) {
-    throw new BursarError('invalid_argument', `${path} is not a journal of this version. Move it away to start anew.`);
-  }
   const entries = new Map<string, SweepEntry>();
-  for (const record of records) applyRecord(entries, record);
+  let sweepId: string | undefined;
+  const load = (records: JournalRecord[]): string => {
+    const [first] = records;
+    if (first?.type !== 'sweep' || first.version !== 1) {
+      throw new BursarError(
+        'invalid_argument',
+        `${path} is not a journal of this version. Move it away to start anew.`,
+      );
+    }
+    for (const record of records) applyRecord(entries, record);
+    return first.sweep_id;
+  };
+  const requireId = (): string => {
+    if (sweepId === undefined) {
+      mkdirSync(directory, { recursive: true });
+      sweepId = load(createJournal(path));
+    }
+    return sweepId;
+  };
   const add = (record: JournalRecord) => {
+    requireId();
     appendFileSync(path, `${JSON.stringify(record)}\n`, { flush: true });
     applyRecord(entries, record);
   };
+  const existing = readRecords(path);
+  if (existing !== null) sweepId = load(existing);
   return {
     path,
-    sweepId: first.sweep_id,
+    get sweepId() {
+      return requireId();
+    },
     find: (combination) => entries.get(toKey(combination)),
     addAttempt(combination, attempt) {
       const key = toKey(combination);

@@ -1,0 +1,84 @@
+import type { Bursar, System, UploadProgress } from '#client';
+import type { Context } from './context.ts';
+import { createLocalInputCheck } from './submit/check-local-input.ts';
+import { completeSettings, type TargetedSettings } from './submit/choose-system.ts';
+import { type JobOptions, readSettings } from './submit/job-options.ts';
+import { type OpenedInput, openJobInput } from './submit/open-input.ts';
+import { parseParameters } from './submit/parameters.ts';
+import { applyParameters } from './submit/placeholders.ts';
+import { describeQuote, requireAccepted } from './submit/quote-text.ts';
+import { watchJob } from './submit/watch-job.ts';
+import { createProgress } from './terminal/progress.ts';
+import { escapeText } from './terminal/text.ts';
+
+export interface SubmitOptions extends JobOptions {
+  param?: readonly string[];
+  watch?: boolean;
+  dryRun?: boolean;
+  /** The Idempotency-Key. */
+  key?: string;
+}
+
+/**
+ * Submits one job. Everything that can be checked here is checked before a byte of the input is sent: the settings, the
+ * files by the rules of the server, and the quote. With a key, running the command again returns the same job.
+ */
+export async function run(context: Context, options: SubmitOptions): Promise<void> {
+  const input = await openJobInput(options.input);
+  const given = await readSettings(input, options, parseParameters(options.param ?? []));
+  const client = await context.client();
+  const { settings: complete, system } = await completeSettings(context, client, given);
+  const settings = { ...complete, ...applyParameters(complete, complete.params, toolParameters(complete, system)) };
+  await createLocalInputCheck(input, system)(settings);
+  const request = toSubmission(settings);
+  const quote = await client.quote({ ...request, signal: context.signal });
+  if (options.dryRun && context.options.json) await context.printJson(quote);
+  requireAccepted(quote);
+  if (options.dryRun) {
+    if (!context.options.json) await context.print(`${describeQuote(quote, system)}\n`);
+    return;
+  }
+  context.note(describeQuote(quote, system));
+  const since = options.watch ? await latestEvent(context, client) : 0;
+  const job = await upload(context, client, { ...request, ...keyOf(options) }, input);
+  if (options.watch) return await watchJob(context, client, job, { since, charge: system.charge });
+  if (context.options.json) return await context.printJson(job.data);
+  await context.print(`${job.job_id}\n`);
+  const { project_name, stage } = job.data;
+  context.note(
+    `${stage} on ${system.hpc}, project ${escapeText(project_name)}. Follow it: bursar job log -f ${job.job_id}`,
+  );
+}
+
+/** The number of the newest event. Later ones belong to what happens from now on. */
+export async function latestEvent({ signal }: Context, client: Bursar): Promise<number> {
+  return (await client.api.listEvents({ query: { after: 'latest', limit: 1 }, signal })).next;
+}
+
+const keyOf = ({ key }: SubmitOptions) => (key === undefined ? {} : { idempotencyKey: key });
+
+type Submission = Parameters<Bursar['submit']>[0];
+
+/** The settings of a job in the names of the client. */
+export function toSubmission(settings: TargetedSettings): Omit<Submission, 'input' | 'signal'> {
+  const { system, cores, command, tool, params, ...rest } = settings;
+  const program = tool === undefined ? { command: command ?? '' } : { tool, params };
+  return { hpc: system, ...rest, ...program, ...(cores === undefined ? {} : { coresPerNode: cores }) };
+}
+
+export function toolParameters({ tool }: TargetedSettings, { tools }: System): string[] {
+  return tools.find(({ name }) => name === tool)?.parameters.map(({ name }) => name) ?? [];
+}
+
+export const sourceOf = (input: OpenedInput) => (input.kind === 'none' ? {} : { input: input.source });
+
+/** Sends the job, with a progress bar if standard error is a terminal. */
+async function upload(context: Context, client: Bursar, request: Omit<Submission, 'input'>, input: OpenedInput) {
+  const progress = createProgress(context.stderr, 'Uploading', context.now);
+  try {
+    const onProgress = ({ sentBytes, totalBytes }: UploadProgress) => progress.update(sentBytes, totalBytes ?? null);
+    return await client.submit({ ...request, ...sourceOf(input), onProgress, signal: context.signal });
+  } finally {
+    progress.end();
+  }
+}
