@@ -1,17 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { slurmConfig } from '../slurm/config.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
-import { type StoredEnd, testKilledServer } from './kill-suite.ts';
+import { testKilledServer } from './kill-suite.ts';
 
 let cluster: SlurmCluster;
-const controllerKills: number[] = [];
 
 /** In every sixth round the controller is killed, or paused for longer than the lifetime of a server. */
 async function disturbController(round: number): Promise<void> {
   if (round % 6 !== 5) return;
   await sleep(Math.random() * 300);
   if (round % 12 === 5) {
-    controllerKills.push(Date.now());
     await cluster.killController();
     await cluster.startController();
   } else {
@@ -35,20 +33,6 @@ function resumeDrainedNodes(): void {
   for (const name of new Set(drained)) cluster.run('scontrol', 'update', `nodename=${name}`, 'state=resume');
 }
 
-/**
- * A killed controller can forget a job that it has started, and kills the job when its node reports it; or it gives the id
- * again, and the node refuses the new job although squeue has shown it as running. Such a job fails, and costs nothing.
- */
-function wasStopped({ outcome, accepted_at, elapsed_seconds }: StoredEnd): boolean {
-  const isLoss = outcome === 'node_failed' || outcome === 'lost';
-  return (
-    isLoss && elapsed_seconds === 0 && controllerKills.some((killedAt) => killedAt >= accepted_at - maxForgottenMs)
-  );
-}
-
-/** A restarted controller can give the ids again of all jobs since it last saved its state. */
-const maxForgottenMs = 60_000;
-
 testKilledServer('a server with Slurm that is killed repeatedly, together with the controller', {
   rounds: 24,
   clients: 2,
@@ -56,7 +40,6 @@ testKilledServer('a server with Slurm that is killed repeatedly, together with t
   submitIntervalMs: 300,
   config: () => slurmConfig(cluster),
   disturb: disturbController,
-  wasStopped,
   repair: resumeDrainedNodes,
   before: async () => {
     cluster = await startCluster({ nodes: 2 });

@@ -68,10 +68,10 @@ export async function runJob(run: JobRun): Promise<JobEnd> {
 
 /**
  * A file that is to be hidden may vanish before bubblewrap hides it, and a limit of the kernel may be reached for a moment. The
- * next sandbox hides what exists then.
+ * next sandbox hides what exists then. While accounts or packages of the host are changed, files in /etc come and go for seconds.
  */
-const maxSandboxes = 2;
-const sandboxRetryMs = 1000;
+const maxSandboxes = 10;
+const sandboxRetryMs = 200;
 
 /** The reason why bubblewrap did not set up a sandbox. Nothing of the job has run. */
 interface SandboxFailure {

@@ -53,13 +53,13 @@ export function sandboxBash(
   { scheduler }: SlurmIsolation,
   place: 'batch' | 'task',
 ): string {
-  return `${hidePrivateFilesBash}
+  return `${retryBash}
+${hidePrivateFilesBash}
 build_sandbox() {
   sandbox=()
 ${mounts}
 ${scheduler ? showSchedulerBash : `${replaceCommandsBash[place]}\n${coverCommandsBash}`}
-${place === 'task' ? showPmixBash : ''}  # A file that disappears meanwhile makes find fail.
-  find_private_files || find_private_files || return
+${place === 'task' ? showPmixBash : ''}  retry find_private_files || return
 ${remounts}
   return 0
 }
@@ -83,8 +83,7 @@ run_isolated() {
   exec {report}> "$status"
   exec bwrap --json-status-fd "$report" --args "$arguments" -- "\${restore_signals[@]}" "$@"
 }
-# Whether bubblewrap failed before it started the command, in which case it reports no exit code. A private file may have
-# disappeared before it could be hidden: the next attempt does without it.
+# Whether bubblewrap failed before it started the command, in which case it reports no exit code.
 has_not_begun() { [ "$1" = 1 ] && [[ $(< "$status") != *exit-code* ]]; }`;
 }
 
@@ -96,6 +95,21 @@ function addArgumentsBash({ args, hides }: ArgumentGroup): string {
   const path = hides === undefined ? '' : quoteForBash(hides);
   return `  ${path === '' ? '' : `[ ! -e ${path} ] || [ -L ${path} ] || `}sandbox+=(${quoteAllForBash(args)})`;
 }
+
+/**
+ * A private file in /etc that disappears makes find and bubblewrap fail. While accounts or packages of the node are changed, such
+ * files come and go for seconds.
+ */
+export const maxAttempts = 10;
+export const pauseBash = 'sleep 0.2';
+const retryBash = `retry() {
+  local attempt
+  for attempt in {1..${maxAttempts}}; do
+    "$@" && return
+    ${pauseBash}
+  done
+  return 1
+}`;
 
 const restoreSignalsPerl = `$SIG{$_} = "DEFAULT" for qw(${trappedSignals}); exec { $ARGV[0] } @ARGV or exit($!{ENOENT} ? 127 : 126)`;
 

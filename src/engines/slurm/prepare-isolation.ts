@@ -1,7 +1,15 @@
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import type { EngineJob } from '../engine.ts';
 import { systemPaths } from '../sandbox/arguments.ts';
-import { type SandboxLines, type SlurmIsolation, sandboxBash, sandboxLines, trappedSignals } from './isolation.ts';
+import {
+  maxAttempts,
+  pauseBash,
+  type SandboxLines,
+  type SlurmIsolation,
+  sandboxBash,
+  sandboxLines,
+  trappedSignals,
+} from './isolation.ts';
 import { serveStepsBash } from './serve-steps.ts';
 import { replacedCommands, srunProgram } from './srun-program.ts';
 
@@ -22,10 +30,9 @@ if [ ! -e "$directory.started" ]; then
   type -P bwrap > /dev/null ||
     cannot_isolate 'bubblewrap is not installed there' 'install bubblewrap on all nodes, or set isolation: none'
 ${scheduler ? '' : writeStepFilesBash(taskProgram(job, isolation, lines, environment))}${checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
-  try_sandbox() { build_sandbox && hide_private_files && errors=$(bwrap "\${sandbox[@]}" "\${hiding[@]}" --chdir "$directory" -- true 2>&1); }
+  try_sandbox() { hide_private_files; errors=$(bwrap "\${sandbox[@]}" "\${hiding[@]}" --chdir "$directory" -- true 2>&1); }
   if [ -n "$problem" ]; then :
-  # A private file in /etc may have disappeared before bubblewrap could hide it.
-  elif try_sandbox || try_sandbox; then isolated=yes
+  elif build_sandbox && retry try_sandbox; then isolated=yes
   else cannot_isolate "\${errors:-bubblewrap failed}" 'docs/security.md says what isolation needs on all nodes, and the doctor tries it'
   fi
 ${required ? stopUnlessIsolatedBash : ''}fi
@@ -102,13 +109,14 @@ while [ "$index" -lt "\${#words[@]}" ] && [ "\${words[index]}" != -- ]; do
 done
 status=$directory.started/status-$SLURM_STEP_ID-$SLURM_PROCID
 ${shareMemoryBash(job)}trap : ${trappedSignals}
-for attempt in 1 2 3; do
+for attempt in {1..${maxAttempts}}; do
 (
 ${environment}
   run_isolated "\${words[0]}" "\${words[@]:index + 1}"
 )
 code=$?
 has_not_begun "$code" || break
+${pauseBash}
 done
 rm -f -- "$status"
 [ -z "$shared" ] || remove_if_unused "$lock" "$shared"

@@ -3,7 +3,7 @@ import { refusalExitCode } from '../../domain/jobs/end-record.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
-import { type SlurmIsolation, trappedSignals } from './isolation.ts';
+import { maxAttempts, pauseBash, type SlurmIsolation, trappedSignals } from './isolation.ts';
 import { prepareIsolationBash } from './prepare-isolation.ts';
 import { wrapperSignals } from './slurm-job.ts';
 import { requestFolder } from './srun-program.ts';
@@ -78,11 +78,12 @@ finish "$code"
 
 /** Starts an isolated job again if nothing of it ran. */
 const startLoopBash = `status=$directory.started/status
-for attempt in 1 2 3; do
+for attempt in {1..${maxAttempts}}; do
 `;
 const endLoopBash = (isolation: SlurmIsolation) => `begun=yes
 [ -n "$isolated" ] && [ -z "$terminated" ] && has_not_begun "$code" || break
 begun=
+${pauseBash}
 done
 rm -f -- "$status"
 if [ -z "$begun" ]; then

@@ -154,7 +154,7 @@ test('a private file that vanishes before it can be hidden does not fail the job
   assert.deepEqual([end.outcome, stdout], ['succeeded', 'ran\n']);
 });
 
-test('a job is retried once if its sandbox fails, and never after its program has started', async (t) => {
+test('a job is retried if its sandbox fails, and never after its program has started', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'bursar-attempts-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const attempts = join(folder, 'attempts');
@@ -162,10 +162,11 @@ test('a job is retried once if its sandbox fails, and never after its program ha
   const failing = await createBubblewrap(t, `printf . >> ${attempts}; echo 'bwrap: no space' >&2; exit 1`);
   const failed = (await runWith(localSandbox({ program: failing }), {})).end;
   assert.deepEqual([failed.outcome, failed.reason], ['node_failed', 'its sandbox could not be set up: no space']);
-  assert.equal(await count(), 2);
+  const failedAttempts = await count();
+  assert.ok(failedAttempts > 1);
   const working = await createBubblewrap(t, `printf . >> ${attempts}`);
   assert.equal((await runWith(localSandbox({ program: working }), shellLine('exit 1'))).end.outcome, 'failed');
-  assert.equal(await count(), 3);
+  assert.equal(await count(), failedAttempts + 1);
 });
 
 test('the message of bubblewrap is read when it is complete', async (t) => {

@@ -289,6 +289,24 @@ test('an isolated job can end in order where env cannot restore signals', async 
   assert.equal(output, 'ready\ncaught\n');
 });
 
+test('jobs start while private files in /etc come and go', async (t) => {
+  const folder = await temporaryFolder(t);
+  // In a mount namespace with a copy of /etc: the other tests use the real one.
+  const etc = join(folder, 'etc');
+  execFileSync('cp', ['-a', '/etc', etc]);
+  // As long as useradd keeps its files.
+  const change =
+    'while :; do install -m 600 /dev/null /etc/new; sleep 0.05; mv /etc/new /etc/old; sleep 0.05; rm /etc/old; done';
+  const prepare = `mount --bind ${quoteForBash(etc)} /etc && { { ${change}; } & } && trap 'kill %1' EXIT`;
+  for (let i = 0; i < 5; i++) {
+    const job = await newLocalJob(join(folder, String(i)), shellLine('echo ran'));
+    const wrapper = quoteForBash(buildWrapperScript(job, slurmIsolation()));
+    const command = `${prepare}; cd ${quoteForBash(job.workspace.directory)} && bash -c ${wrapper}`;
+    const { stdout, stderr } = spawnSync('unshare', ['--mount', 'bash', '-c', command], { encoding: 'utf8' });
+    assert.equal(stdout, 'ran\n', stderr);
+  }
+});
+
 test('srun works in isolated jobs of a cluster that is reached by ssh', async () => {
   const harness = await slurmSshHarness({ isolation: slurmIsolation() });
   try {
