@@ -310,6 +310,16 @@ test('probeBubblewrap says why jobs cannot be isolated', async (t) => {
   assert.deepEqual(probeBubblewrap(folder, settings), { reason });
 });
 
+test('probeBubblewrap tries again if a private file vanishes before it can be hidden', needsRoot, async (t) => {
+  const file = `/etc/bursar-test-${process.pid}-probe`;
+  await writeFile(file, '', { mode: 0o600 });
+  t.after(() => rm(file, { force: true }));
+  const program = await createBubblewrap(t, `rm -f ${file}`);
+  assert.deepEqual(probeBubblewrap(dirname(program), { readOnly: [], hidden: [], network: true }), {
+    ...{ program, canLimitMemory: true, canDisableUserNamespaces: false },
+  });
+});
+
 test('probeBubblewrap tries the settings of the system', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'bursar-bwrap-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
