@@ -33,7 +33,7 @@ export async function run(context: Context, options: SubmitOptions): Promise<voi
   const request = toSubmission(settings);
   const quote = await client.quote({ ...request, signal: context.signal });
   if (options.dryRun && context.options.json) await context.printJson(quote);
-  requireAccepted(quote);
+  requireAccepted(quote, system);
   if (options.dryRun) {
     if (!context.options.json) await context.print(`${describeQuote(quote, system)}\n`);
     return;

@@ -126,7 +126,7 @@ async function announce(
   if (first === undefined) return true;
   // The parameters change neither nodes, cores nor runtime: all jobs cost the same.
   const quote = await client.quote({ ...toSubmission(first.settings), signal: context.signal });
-  requireAccepted(quote);
+  requireAccepted(quote, system);
   const together = quote.cost * missing.length;
   const left = quote.time_left + quote.cost - together;
   const rest =

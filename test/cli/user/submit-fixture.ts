@@ -1,13 +1,33 @@
+import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { bursar, type CommandOutcome } from '../../support/command-line.ts';
+import { Readable } from 'node:stream';
+import type { Context } from '../../../src/cli/user/context.ts';
+import { runCommand } from '../../../src/cli/user/run-command.ts';
+import { bursar, type CommandOutcome, program } from '../../support/command-line.ts';
+
+interface CommandModule<Options> {
+  run(context: Context, options: Options): Promise<void>;
+}
+
+export interface StartedCommand {
+  stdout(): string;
+  stderr(): string;
+  kill(signal: NodeJS.Signals): void;
+  /** The exit code; null if a signal ended the process. */
+  ended: Promise<number | null>;
+}
 
 /** Folders for the input of jobs, and the command line with the account of a user. */
 export interface SubmitFixture {
   /** Creates a folder with these files. */
   folder(files: Record<string, string | Buffer>): string;
   run(...args: string[]): Promise<CommandOutcome>;
+  /** Runs a command in this process, with its options. Its output is a pipe. */
+  call<Options>(load: () => Promise<CommandModule<Options>>, options: Options): Promise<CommandOutcome>;
+  /** Like `run`, for a command that gets signals. */
+  start(...args: string[]): StartedCommand;
   env: Record<string, string>;
   dispose(): void;
 }
@@ -27,7 +47,54 @@ export function createSubmitFixture(url: string, token: string): SubmitFixture {
       return path;
     },
     run: (...args) => bursar(args, env),
+    call: (load, options) => callCommand(load, options, env),
+    start: (...args) => startCommand(args, env),
     env,
     dispose: () => rmSync(root, { recursive: true, force: true }),
   };
+}
+
+function startCommand(args: string[], env: Record<string, string>): StartedCommand {
+  const child = spawn(process.execPath, [program, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  return {
+    stdout: () => stdout,
+    stderr: () => stderr,
+    kill: (signal) => void child.kill(signal),
+    ended: new Promise((resolve, reject) => child.once('close', resolve).once('error', reject)),
+  };
+}
+
+async function callCommand<Options>(
+  load: () => Promise<CommandModule<Options>>,
+  options: Options,
+  env: Record<string, string>,
+): Promise<CommandOutcome> {
+  const output = () => {
+    let text = '';
+    return {
+      read: () => text,
+      write(chunk: string | Uint8Array, done?: () => void) {
+        text += chunk;
+        done?.();
+        return true;
+      },
+      on: () => undefined,
+      off: () => undefined,
+    };
+  };
+  const [stdout, stderr] = [output(), output()];
+  const { signal } = new AbortController();
+  const surroundings = { env, stdin: Readable.from([]), stdout, stderr, now: Date.now, signal };
+  const code = await runCommand(load, surroundings, options as Options & object);
+  return { code, stdout: stdout.read(), stderr: stderr.read() };
 }

@@ -17,11 +17,17 @@ export function describeQuote({ cost, time_left }: Quote, { charge }: System): s
   return `costs at most ${formatCharge(cost, charge)}, leaves ${formatCharge(time_left, charge)}`;
 }
 
-/** Throws if the job would not be accepted now. The quote says what is missing. */
-export function requireAccepted({ accepted, reason, longest_runtime, binding_account }: Quote): void {
+/** Throws if the job would not be accepted now. The reason of the server says how much is missing. */
+export function requireAccepted(
+  { accepted, reason, cost, longest_runtime, binding_account }: Quote,
+  { charge }: System,
+) {
   if (accepted) return;
-  const runtime = Number(longest_runtime.toFixed(2));
-  const isTime = binding_account !== null && runtime > 0;
-  const nextStep = isTime ? `With these nodes and cores, up to --runtime ${runtime} fits.` : 'See: bursar quota';
-  throw new CommandError('quota', reason ?? 'The job would not be accepted now.', nextStep);
+  const message = `The job costs at most ${formatCharge(cost, charge)}. ${reason ?? 'It would not be accepted now.'}`;
+  const runtime = Math.floor(longest_runtime * 100) / 100;
+  const fitsShorter = binding_account !== null && runtime > 0;
+  const nextStep = fitsShorter
+    ? `Use --runtime ${runtime}, or fewer nodes or cores.`
+    : 'See what is left: bursar quota';
+  throw new CommandError('quota', message, nextStep);
 }

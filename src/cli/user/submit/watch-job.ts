@@ -18,8 +18,7 @@ export interface WatchOptions {
 export async function watchJob(context: Context, client: Bursar, job: JobHandle, options: WatchOptions): Promise<void> {
   context.detachMessage = `The job ${job.job_id} runs on. Come back to it: bursar job log -f ${job.job_id}`;
   const logs = context.options.json ? [] : [followLog(context, job, 'stdout'), followLog(context, job, 'stderr')];
-  const end = await followEvents(context, client, job, options);
-  await Promise.all(logs);
+  const [end] = await Promise.all([followEvents(context, client, job, options), ...logs]);
   const outcome = end?.data.outcome ?? (await readOutcome(context, job));
   context.exitCode = exitCodeOf(await job.refresh({ signal: context.signal }), outcome);
   if (context.options.json) return await context.printJsonLine(job.data);
