@@ -1,0 +1,218 @@
+"""Requests with retries. Every other module sends its requests through `Transport`."""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+import threading
+import time
+from email.utils import parsedate_to_datetime
+from typing import Any, Callable, Dict, Mapping, Optional
+from urllib.parse import urlsplit
+
+import requests
+
+from ._errors import BursarError, NotSignedIn, ServerUnavailable, error_from_problem
+from ._types import AnyPath
+from ._version import version
+
+CONNECT_SECONDS = 10
+#: The server sends a heartbeat every 15 s on a stream. A connection that is silent for longer has been lost.
+READ_SECONDS = 60
+MAX_DELAY_SECONDS = 30.0
+#: A server that asks to wait for longer is reported instead.
+MAX_RETRY_AFTER_SECONDS = 120.0
+
+#: They end when somebody does something, not after a short wait.
+_NOT_TRANSIENT = {"too_many_jobs", "system_paused", "files_missing"}
+_LOST = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
+
+
+class _BearerAuth(requests.auth.AuthBase):
+    """Sets the token. With an object of its own, requests does not replace the header by an entry of ~/.netrc."""
+
+    def __init__(self, token: Optional[str]) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if self._token is not None:
+            request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+class Transport:
+    """Sends requests to one server. Threads may share it: each has its own connections."""
+
+    def __init__(self, url: str, token: Optional[str], retries: int, insecure: bool) -> None:
+        self.url = url.rstrip("/")
+        self.token = token
+        self.retries = retries
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f'"{url}" is not the address of a server. Use one such as https://bursar.example.org.')
+        if token and parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
+            raise ValueError(
+                f"The token would be readable on the network: {self.url} has no TLS. Use https, or pass insecure=True."
+            )
+        self._local = threading.local()
+
+    def json(self, method: str, path: str, **options: Any) -> Any:
+        """Sends a request and returns the JSON of its response."""
+        return self.send(method, path, lambda response: response.json(), **options)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        read: Callable[[requests.Response], Any],
+        *,
+        params: Optional[Mapping[str, Any]] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        body: Optional[AnyPath] = None,
+        key: Optional[str] = None,
+        retries: Optional[int] = None,
+    ) -> Any:
+        """Sends a request until it succeeds or must not be repeated, and returns `read(response)`.
+
+        A POST is repeated only if it has an idempotency key. `body` is the path of a file, which must not change: every
+        attempt sends the same bytes, so that the server recognizes the request.
+        """
+        all_headers = {**(headers or {}), **({"Idempotency-Key": key} if key is not None else {})}
+        can_repeat = method != "POST" or key is not None
+        max_retries = self.retries if retries is None else retries
+        started = time.monotonic()
+        attempt = 0
+        while True:
+            try:
+                with self._attempt(method, path, params, all_headers, body) as response:
+                    return read(response)
+            except _LOST as error:
+                failure: BursarError = unreachable(self.url, error)
+            except BursarError as error:
+                failure = error
+            if not can_repeat or not is_transient(failure) or _is_exhausted(failure, attempt, max_retries, started):
+                raise failure
+            time.sleep(retry_delay(attempt, failure))
+            attempt += 1
+
+    def open(self, path: str, params: Optional[Mapping[str, Any]] = None, headers: Optional[Mapping[str, str]] = None) -> requests.Response:
+        """Sends one GET and returns the response, whose body is not yet read. The caller closes it and handles lost connections."""
+        return self._attempt("GET", path, params, dict(headers or {}), None)
+
+    def _attempt(
+        self,
+        method: str,
+        path: str,
+        params: Optional[Mapping[str, Any]],
+        headers: Dict[str, str],
+        body: Optional[AnyPath],
+    ) -> requests.Response:
+        # Without a type, requests would announce a form. A POST without a body has Content-Length: 0.
+        file = None if body is None else open(body, "rb")
+        try:
+            response = self._session().request(
+                method,
+                self.url + path,
+                params=params,
+                headers=headers,
+                data=file,
+                stream=True,
+                timeout=(CONNECT_SECONDS, READ_SECONDS),
+                allow_redirects=False,
+            )
+        finally:
+            if file is not None:
+                file.close()
+        if response.status_code < 300:
+            return response
+        with response:
+            raise _response_error(response)
+
+    def _session(self) -> requests.Session:
+        session: Optional[requests.Session] = getattr(self._local, "session", None)
+        if session is None:
+            session = requests.Session()
+            session.auth = _BearerAuth(self.token)
+            session.headers["User-Agent"] = f"bursar-python/{version}"
+            # A compressed response has other byte positions, and could not be resumed.
+            session.headers["Accept-Encoding"] = "identity"
+            self._local.session = session
+        return session
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether the connection broke. The request may have had its effect."""
+    return isinstance(error, _LOST)
+
+
+def unreachable(url: str, error: Exception) -> ServerUnavailable:
+    failure = ServerUnavailable("server_unreachable", f"The server {url} cannot be reached: {_innermost(error)}.")
+    failure.__cause__ = error
+    return failure
+
+
+def is_transient(error: BursarError) -> bool:
+    """Whether the same request may succeed in a while."""
+    if error.code in _NOT_TRANSIENT:
+        return False
+    return error.code in ("server_unreachable", "idempotency_key_in_use", "timeout") or error.status in (429, 502, 503, 504)
+
+
+def retry_delay(attempt: int, error: Optional[BursarError] = None) -> float:
+    """Seconds before the next attempt: exponential with jitter, and never less than the server asked for."""
+    backoff = min(MAX_DELAY_SECONDS, 0.25 * 2.0**attempt) * random.uniform(0.5, 1.0)
+    return max(backoff, (error.retry_after or 0.0) if error is not None else 0.0)
+
+
+def _is_exhausted(error: BursarError, attempt: int, max_retries: int, started: float) -> bool:
+    # After a cut upload the server holds the key for up to a minute, until it notices that the connection is gone.
+    if error.code == "idempotency_key_in_use":
+        return time.monotonic() - started > 120
+    return attempt >= max_retries or (error.retry_after or 0.0) > MAX_RETRY_AFTER_SECONDS
+
+
+def _response_error(response: requests.Response) -> BursarError:
+    request_id = response.headers.get("X-Request-Id")
+    if 300 <= response.status_code < 400:
+        target = response.headers.get("Location", "another address")
+        return BursarError("redirected", f"The server redirects to {target}. Use that address.", response.status_code, request_id)
+    try:
+        problem = response.json()
+    except (ValueError, *_LOST):
+        problem = {}
+    retry_after = _parse_retry_after(response.headers.get("Retry-After"))
+    error = error_from_problem(response.status_code, problem if isinstance(problem, dict) else {}, request_id, retry_after)
+    if isinstance(error, NotSignedIn):
+        error.detail += " Run `bursar login`, set BURSAR_TOKEN, or pass token=."
+    return error
+
+
+def _parse_retry_after(text: Optional[str]) -> Optional[float]:
+    if text is None:
+        return None
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _innermost(error: BaseException) -> str:
+    """The text of the first cause: the texts of requests repeat the whole chain."""
+    while True:
+        cause = error.__cause__ or error.__context__
+        if cause is None:
+            return str(error) or type(error).__name__
+        error = cause

@@ -1,0 +1,287 @@
+"""One job: its state, log, files and end."""
+
+from __future__ import annotations
+
+import json
+import queue
+import re
+import time
+import uuid
+from pathlib import Path
+from typing import Any, Callable, Iterator, List, Literal, Optional, Union, overload, TYPE_CHECKING
+
+from ._display import Progress, card
+from ._download import download, is_current, quote_path, safe_target, set_time
+from ._errors import BursarError, JobFailed
+from ._events import Notice, resume_stream
+from ._http import Transport
+from ._table import Table
+from ._types import AnyPath, EventData, JobData, Row
+
+if TYPE_CHECKING:
+    from ._events import EventFeed
+
+_TAIL_BYTES = 8192
+
+
+class Timeline(Table):
+    """The history of a job, one row for each event."""
+
+    def __init__(self, data: Row) -> None:
+        columns = ["at", "type", "stage", "outcome", "reason", "exit_code", "used_seconds", "charged_seconds"]
+        super().__init__(data["entries"], columns)
+        self.tags: List[str] = list(data["tags"])
+        #: Requested time, wall-clock time and charged time. The latter two are None until the job has ended.
+        self.asked_seconds: int = data["asked_seconds"]
+        self.used_seconds: Optional[int] = data["used_seconds"]
+        self.charged_seconds: Optional[int] = data["charged_seconds"]
+
+    def cost_text(self) -> str:
+        if self.charged_seconds is None:
+            return f"costs at most {self.asked_seconds:,} s"
+        return f"cost {self.charged_seconds:,} s of at most {self.asked_seconds:,} s"
+
+
+class Job:
+    """A job on an HPC system. `data` is the Job object of the API as it was last read."""
+
+    def __init__(self, transport: Transport, feed: "EventFeed", data: JobData) -> None:
+        self._transport = transport
+        self._feed = feed
+        self.data = data
+
+    @property
+    def job_id(self) -> str:
+        return self.data["job_id"]
+
+    @property
+    def system(self) -> str:
+        return self.data["project_hpc"].lower()
+
+    @property
+    def project(self) -> str:
+        return self.data["project_name"]
+
+    @property
+    def title(self) -> str:
+        return self.data["title"]
+
+    @property
+    def stage(self) -> str:
+        return self.data["stage"]
+
+    @property
+    def done(self) -> bool:
+        """Whether the job has ended, in whatever way."""
+        return self.data["terminal_stage"]
+
+    @property
+    def failed(self) -> bool:
+        return self.data["failed"]
+
+    def __repr__(self) -> str:
+        return f"<Job {self.job_id} {self.title!r} on {self.system}: {self.stage}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and self._path == other._path
+
+    def __hash__(self) -> int:
+        return hash(self._path)
+
+    def _repr_html_(self) -> str:
+        return card(self)
+
+    @property
+    def _path(self) -> str:
+        return f"{self.system}/{self.project}/{self.job_id}/"
+
+    def refresh(self) -> "Job":
+        """Reads the job again."""
+        self.data = self._transport.json("GET", f"/jobs/{self._path}")
+        return self
+
+    def wait(self, timeout: Optional[float] = None, *, progress: bool = False, check: bool = False) -> "Job":
+        """Waits until the job has ended, by the event stream of the server, and returns the job.
+
+        `progress` shows the stage meanwhile. `check` raises JobFailed unless the job succeeded. After `timeout` seconds
+        it raises TimeoutError. The job continues if the wait is interrupted.
+        """
+        display = Progress(self) if progress else None
+        try:
+            self._watch(timeout, display)
+        finally:
+            if display is not None:
+                display.close()
+        if check:
+            self.check()
+        return self
+
+    def check(self) -> "Job":
+        """Raises JobFailed unless the job has succeeded."""
+        end = self.end()
+        if end is None:
+            raise BursarError("job_not_finished", f"The job {self.job_id} has not ended. Call wait() first.")
+        if end["outcome"] == "succeeded":
+            return self
+        outcome, reason = str(end["outcome"]), end.get("reason") or "no reason is known"
+        failure = JobFailed(outcome, f"The job {self.job_id} ended as {self.stage}: {reason}.", problem=end)
+        failure.job = self
+        raise failure
+
+    def end(self) -> Optional[Row]:
+        """The last entry of the timeline with an outcome; None if the job has not ended."""
+        ends = [entry for entry in self.timeline() if entry.get("outcome")]
+        return ends[-1] if ends else None
+
+    def _watch(
+        self,
+        timeout: Optional[float] = None,
+        display: Optional[Progress] = None,
+        on_event: Optional[Callable[[EventData], None]] = None,
+        notices: "Optional[queue.SimpleQueue[Notice]]" = None,
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Returns when the job has ended, or `is_cancelled()` after a notice."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        own_notices = self._feed.subscribe(self.job_id) if notices is None else notices
+        try:
+            self.refresh()
+            while not self.done and not is_cancelled():
+                if display is not None:
+                    display.update()
+                try:
+                    notice = own_notices.get(timeout=_next_wait(deadline, display))
+                except queue.Empty:
+                    if deadline is not None and time.monotonic() >= deadline:
+                        raise TimeoutError(f"The job {self.job_id} has not ended after {timeout} s. It continues.") from None
+                    continue
+                if isinstance(notice, BursarError):
+                    raise notice
+                self._apply(notice)
+                if notice is not None and on_event is not None:
+                    on_event(notice)
+            if display is not None:
+                display.update()
+        finally:
+            if notices is None:
+                self._feed.unsubscribe(self.job_id, own_notices)
+
+    def _apply(self, event: Optional[EventData]) -> None:
+        if event is None:
+            self.refresh()
+        elif event["job"] is not None and not self.done:
+            self.data = event["job"]
+
+    @overload
+    def log(self, *, follow: Literal[False] = False, stream: Literal["stdout", "stderr"] = "stdout") -> str: ...
+
+    @overload
+    def log(self, *, follow: Literal[True], stream: Literal["stdout", "stderr"] = "stdout") -> Iterator[str]: ...
+
+    def log(self, *, follow: bool = False, stream: Literal["stdout", "stderr"] = "stdout") -> Union[str, Iterator[str]]:
+        """The output of the job: the text up to now; with `follow=True` an iterator over its lines until the job has ended.
+
+        Lines keep their line feed. A lost connection is resumed: no line is missing or repeated.
+        """
+        if follow:
+            return self._follow_log(stream)
+        return str(self._transport.send("GET", self._log_path, lambda response: _text(response), params={"stream": stream}))
+
+    @property
+    def _log_path(self) -> str:
+        return f"/jobs/{self._path}log/"
+
+    def _follow_log(self, stream: str) -> Iterator[str]:
+        params = {"stream": stream, "follow": "1"}
+        for event in resume_stream(self._transport, self._log_path, params, None):
+            if event is None:
+                continue
+            if event.type == "end":
+                return
+            # The server sends whole lines, and only a line feed ends a line.
+            yield from re.findall(r"[^\n]*\n|[^\n]+", json.loads(event.data)["text"])
+
+    def log_tail(self, lines: int = 10, stream: Literal["stdout", "stderr"] = "stdout") -> List[str]:
+        """The last lines of the output, without reading a long log from its start."""
+        offset = max(0, self._log_size(stream) - _TAIL_BYTES)
+        params = {"stream": stream, "offset": str(offset)}
+        text = str(self._transport.send("GET", self._log_path, _text, params=params))
+        tail = text.split("\n")
+        complete = tail[1:] if offset > 0 else tail
+        return (complete[:-1] if complete and complete[-1] == "" else complete)[-lines:]
+
+    def _log_size(self, stream: str) -> int:
+        """The number of bytes of the log. The server names it when it refuses an offset beyond the end."""
+        try:
+            self._transport.send("GET", self._log_path, lambda _: None, params={"stream": stream, "offset": str(2**53 - 1)})
+        except BursarError as error:
+            size = re.search(r"has (\d+) bytes", error.detail)
+            if error.code != "range_not_satisfiable" or size is None:
+                raise
+            return int(size.group(1))
+        return 0
+
+    def files(self, folder: str = "") -> Table:
+        """The files of the job, with `path`, `size` in bytes and `modified`."""
+        path = f"/files/{self._path}{quote_path(folder.strip('/') + '/' if folder.strip('/') else '')}"
+        return Table(self._transport.json("GET", path), ["path", "size", "modified"])
+
+    def download(self, to: AnyPath, path: Optional[str] = None) -> List[Path]:
+        """Downloads the files of the job into the folder `to`, and returns their places.
+
+        `path` selects one file, or a folder with a slash at its end. Called again, it continues an interrupted download
+        and skips the files that are complete.
+        """
+        folder = Path(to)
+        files = self.files()
+        if path is not None:
+            files = Table([file for file in files if file["path"] == path or (path.endswith("/") and file["path"].startswith(path))])
+            if not files:
+                raise BursarError("file_unknown", f'The job has no file "{path}". `job.files()` lists its files.', 404)
+        return [self._download_file(folder, file) for file in files]
+
+    def _download_file(self, folder: Path, file: Row) -> Path:
+        target = safe_target(folder, file["path"])
+        if not is_current(target, file):
+            download(self._transport, f"/files/{self._path}{quote_path(file['path'])}", target)
+            set_time(target, file)
+        return target
+
+    def read(self, path: str) -> bytes:
+        """The content of one file."""
+        content: bytes = self._transport.send("GET", f"/files/{self._path}{quote_path(path)}", lambda response: response.content)
+        return content
+
+    def archive(self, to: AnyPath) -> Path:
+        """Downloads all files of the job as one zip file."""
+        target = Path(to)
+        download(self._transport, f"/files/{self._path}?archive=zip", target)
+        return target
+
+    def cancel(self) -> "Job":
+        """Asks the system to end the job. Its end follows: call `wait()` for it. A job that has ended stays as it is."""
+        self.data = self._transport.json("POST", f"/jobs/{self._path}cancel/", key=str(uuid.uuid4()))
+        return self
+
+    def delete(self) -> "Job":
+        """Deletes the files of a job that has ended."""
+        self.data = self._transport.json("DELETE", f"/jobs/{self._path}")
+        return self
+
+    def timeline(self) -> Timeline:
+        """The history of the job, with the time that was requested, used and charged."""
+        return Timeline(self._transport.json("GET", f"/jobs/{self._path}timeline/"))
+
+
+def _next_wait(deadline: Optional[float], display: Optional[Progress]) -> Optional[float]:
+    waits: List[float] = []
+    if deadline is not None:
+        waits.append(max(0.0, deadline - time.monotonic()))
+    if display is not None and display.interval is not None:
+        waits.append(display.interval)
+    return min(waits) if waits else None
+
+
+def _text(response: Any) -> str:
+    content: bytes = response.content
+    return content.decode("utf-8", "replace")

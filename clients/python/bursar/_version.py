@@ -1,0 +1,3 @@
+"""The version of the package. It is that of the service, see the root package.json."""
+
+version = "0.1.0"
