@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import __future__
 import inspect
 import io
 import pickle
 import sys
 import sysconfig
+import textwrap
 import types
 import zipfile
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ._folder import write_entry
 
@@ -21,102 +23,130 @@ MAX_MODULES_BYTES = 50_000_000
 
 def pack_call(function: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], target: Path) -> None:
     """Writes the zip of a job that runs the call. Raises pickle.PicklingError if the call cannot be pickled."""
-    cloudpickle = _import_cloudpickle()
     files: Dict[str, bytes] = {"main.py": Path(__file__).with_name("_runner.py").read_bytes()}
-    if cloudpickle is not None:
-        files["call.pickle"] = cloudpickle.dumps((function, args, kwargs), protocol=PROTOCOL)
-        files.update(_module_files(_top_modules({"cloudpickle", function.__module__ or ""})))
-    else:
-        pickled, mains, modules = _pickle((function, args, kwargs))
-        files["call.pickle"] = pickled
-        if mains:
-            files.update(_main_files(mains, modules))
-        files.update(_module_files(_top_modules(modules)))
+    pickled = _pickle((function, args, kwargs))
+    files["call.pickle"] = pickled.content
+    modules = set(pickled.modules)
+    if pickled.main_names:
+        main = _MainCode(modules)
+        for name in pickled.main_names:
+            main.add(name)
+        files.update(main.files())
+    files.update(_module_files({name.split(".")[0] for name in modules}))
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
             write_entry(archive, name, files[name])
 
 
-def _import_cloudpickle() -> Any:
+class _Pickled(NamedTuple):
+    content: bytes
+    #: What the pickle names instead of containing it: names of __main__, and other modules.
+    main_names: List[str]
+    modules: Set[str]
+
+
+def _pickle(value: Any) -> _Pickled:
+    """Pickles by cloudpickle, if it is installed. The job then gets cloudpickle as well."""
+    main_names: List[str] = []
+    modules: Set[str] = set()
+    base, is_cloud = _pickler_class()
+
+    class Recorder(base):  # type: ignore[misc, valid-type]
+        def reducer_override(self, item: Any) -> Any:
+            if isinstance(item, (type, types.FunctionType, types.ModuleType)):
+                module = item.__name__ if isinstance(item, types.ModuleType) else item.__module__
+                if module != "__main__":
+                    modules.add(module or "")
+                elif not is_cloud:
+                    main_names.append(item.__qualname__.split(".")[0])
+            return super().reducer_override(item) if is_cloud else NotImplemented
+
+    buffer = io.BytesIO()
+    try:
+        Recorder(buffer, PROTOCOL).dump(value)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise pickle.PicklingError(f"The call cannot be sent to the system: {error}. {_advice(is_cloud)}") from error
+    return _Pickled(buffer.getvalue(), main_names, modules | ({"cloudpickle"} if is_cloud else set()))
+
+
+def _pickler_class() -> Tuple[Any, bool]:
     try:
         import cloudpickle
     except ImportError:
-        return None
-    return cloudpickle
+        return pickle.Pickler, False
+    return cloudpickle.Pickler, True
 
 
-class _RecordingPickler(pickle.Pickler):
-    """Records the functions and classes that the pickle names instead of containing them."""
-
-    def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, PROTOCOL)
-        self.mains: List[Any] = []
-        self.modules: Set[str] = set()
-
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, (type, types.FunctionType)):
-            module = getattr(value, "__module__", None)
-            if module in ("__main__", "__mp_main__"):
-                self.mains.append(value)
-            elif module:
-                self.modules.add(module)
-        return NotImplemented
+def _advice(is_cloud: bool) -> str:
+    if is_cloud:
+        return "Use arguments and variables that can be pickled."
+    return (
+        "Lambdas, and functions inside of functions, need the package cloudpickle (pip install cloudpickle). Without it, use "
+        "a function that is defined with def at the top of a script, a notebook or a module, and arguments that can be pickled."
+    )
 
 
-def _pickle(value: Any) -> Tuple[bytes, List[Any], Set[str]]:
-    buffer = io.BytesIO()
-    pickler = _RecordingPickler(buffer)
-    try:
-        pickler.dump(value)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise pickle.PicklingError(
-            f"The call cannot be sent to the system: {error}. Lambdas, and functions inside of functions, need the package "
-            "cloudpickle (pip install cloudpickle). Without it, use a function that is defined with def at the top of a "
-            "script, a notebook or a module, and arguments that can be pickled."
-        ) from error
-    return buffer.getvalue(), pickler.mains, pickler.modules
+class _MainCode:
+    """The code behind __main__ that a call uses: sources of functions and classes, imports, and values of variables.
 
+    Not the whole script: it would import this package and start its jobs again.
+    """
 
-def _main_files(mains: List[Any], modules: Set[str]) -> Dict[str, bytes]:
-    """The code behind __main__: the script itself, or the sources of what a notebook has defined and the call uses."""
-    main = sys.modules["__main__"]
-    path = getattr(main, "__file__", None)
-    if path is not None and not hasattr(main, "get_ipython") and Path(path).is_file():
-        modules.update(_loaded_beside(Path(path).resolve().parent))
-        return {"caller_main.py": Path(path).read_bytes()}
-    sources, values = _collect_sources(mains, modules)
-    pickled, _, more = _pickle(values)
-    modules.update(more)
-    return {"caller_main.py": "\n\n".join(sources).encode(), "caller_values.pickle": pickled}
+    def __init__(self, modules: Set[str]) -> None:
+        self._modules = modules
+        self._namespace = vars(sys.modules["__main__"])
+        self._seen: Set[str] = set()
+        self._sources: List[str] = []
+        self._values: Dict[str, Any] = {}
+        self._instances: Dict[str, Any] = {}
 
-
-def _collect_sources(mains: List[Any], modules: Set[str]) -> Tuple[List[str], Dict[str, Any]]:
-    """Sources of functions and classes with everything that they use, imports first; and the values of variables."""
-    imports: List[str] = []
-    definitions: Dict[str, str] = {}
-    values: Dict[str, Any] = {}
-    namespace = vars(sys.modules["__main__"])
-    pending = [getattr(value, "__qualname__", value.__name__).split(".")[0] for value in mains]
-    seen: Set[str] = set()
-    while pending:
-        name = pending.pop()
-        if name in seen or name not in namespace:
-            continue
-        seen.add(name)
-        value = namespace[name]
+    def add(self, name: str) -> None:
+        """Adds a name after everything that it uses, because decorators, bases and defaults are needed at its definition."""
+        if name in self._seen or name not in self._namespace:
+            return
+        self._seen.add(name)
+        value = self._namespace[name]
         if isinstance(value, types.ModuleType):
-            imports.append(f"import {value.__name__} as {name}")
-            modules.add(value.__name__)
-        elif isinstance(value, (type, types.FunctionType)) and value.__module__ == "__main__":
-            definitions[name] = _source(value, name)
-            pending.extend(_names_in(definitions[name]))
-        elif isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and value.__module__:
-            imports.append(f"from {value.__module__} import {value.__name__} as {name}")
-            modules.add(value.__module__)
-        else:
-            values[name] = value
-    # Names are found from the caller inward, so what a definition needs when it is executed comes first this way.
-    return [*sorted(imports), *reversed(list(definitions.values()))], values
+            self._add_import(value.__name__, f"import {value.__name__}", f"{name} = __import__('sys').modules[{value.__name__!r}]")
+        elif not isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
+            self._add_value(name, value)
+        elif value.__module__ == "__main__":
+            source = _source(value, name)
+            for used in sorted(_names_in(source)):
+                self.add(used)
+            self._add_submodules(source)
+            self._sources.append(source if value.__name__ == name else f"{source}{name} = {value.__name__}")
+        elif value.__module__ != "builtins":
+            self._add_import(value.__module__, f"from {value.__module__} import {value.__name__} as {name}")
+
+    def _add_import(self, module: str, *lines: str) -> None:
+        self._modules.add(module)
+        self._sources.append("\n".join(lines))
+
+    def _add_submodules(self, source: str) -> None:
+        """`import a.b` binds only `a`: the code uses `b` as its attribute, which exists only if `a.b` was imported."""
+        names = _names_in(source)
+        for name in sorted(names):
+            module = self._namespace.get(name)
+            if isinstance(module, types.ModuleType):
+                found = [f"{module.__name__}.{other}" for other in sorted(names)]
+                self._sources.extend(f"import {full}" for full in found if full in sys.modules)
+
+    def _add_value(self, name: str, value: Any) -> None:
+        pickled = _pickle(value)
+        self._modules.update(pickled.modules)
+        for used in pickled.main_names:
+            self.add(used)
+        (self._instances if pickled.main_names else self._values)[name] = value
+
+    def files(self) -> Dict[str, bytes]:
+        # Annotations stay texts: they may use names that exist only for a type checker.
+        lines = ["from __future__ import annotations", *self._sources]
+        return {
+            "caller_main.py": ("\n\n".join(lines) + "\n").encode(),
+            "values.pickle": _pickle(self._values).content,
+            "instances.pickle": _pickle(self._instances).content,
+        }
 
 
 def _names_in(source: str) -> Set[str]:
@@ -128,33 +158,17 @@ def _names_in(source: str) -> Set[str]:
             if isinstance(constant, types.CodeType):
                 visit(constant)
 
-    visit(compile(source, "<source>", "exec"))
+    visit(compile(source, "<source>", "exec", flags=__future__.annotations.compiler_flag, dont_inherit=True))
     return names
 
 
 def _source(value: Any, name: str) -> str:
     try:
-        return inspect.cleandoc("\n" + inspect.getsource(value)) + "\n"
+        return textwrap.dedent(inspect.getsource(value))
     except (OSError, TypeError) as error:
         raise pickle.PicklingError(
             f"The source of {name} is not known here. Install cloudpickle, or put {name} into a module."
         ) from error
-
-
-def _loaded_beside(folder: Path) -> Set[str]:
-    """The modules that the program has loaded from the folder of its script: the script imports them again."""
-    return {name for name, path in _loaded_sources() if folder in path.parents}
-
-
-def _loaded_sources() -> Iterator[Tuple[str, Path]]:
-    for name, module in list(sys.modules.items()):
-        path = getattr(module, "__file__", None)
-        if name not in ("__main__", "__mp_main__") and isinstance(path, str) and path.endswith(".py"):
-            yield name, Path(path).resolve()
-
-
-def _top_modules(names: Set[str]) -> Set[str]:
-    return {name.split(".")[0] for name in names} - {"", "__main__", "__mp_main__", "builtins"}
 
 
 def _module_files(names: Set[str]) -> Dict[str, bytes]:

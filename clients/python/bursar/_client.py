@@ -237,8 +237,8 @@ class Bursar:
     ) -> Sweep:
         """Submits one job for each combination of the values, and returns them.
 
-        `{a}` in the command, the title and the text of `tool_params` stands for the value of the parameter `a`; in the
-        command it is quoted for the shell. A parameter without such a place is passed to the tool under its own name.
+        `{a}` in the command, the title and the text of `tool_params` becomes the value of the parameter `a`, as it is: in a
+        command, put quotes around it if a value has spaces. Any other parameter is passed to the tool under its own name.
         Called again with the same `name`, it returns the jobs that exist and submits only those that are missing. The
         default name stands for the input and all settings. `max_running` limits the jobs that have not ended.
         """

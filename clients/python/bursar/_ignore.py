@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
-#: Never part of a job's input: version control, and the files of Bursar's own tools.
-DEFAULT_PATTERNS = [".git/", ".bursar/", "/.bursarignore", ".DS_Store", "__MACOSX/"]
+#: Left out, unless a line brings it back, such as `!bursar.yaml`. The command line leaves out the same.
+DEFAULT_PATTERNS = [".git", "/.bursar", "/.bursarignore", "/bursar.yaml", ".DS_Store"]
 
 
 class _Rule(NamedTuple):

@@ -1,48 +1,45 @@
 """Runs one call of an Executor, as a job. This file is the main.py of the job: it imports nothing of this package.
 
-It must work with every Python 3.6 or newer, because the system may have an older one than the caller.
+It must work with every Python 3.7 or newer, because the system may have an older one than the caller.
 """
 
 import os
 import pickle
-import runpy
 import sys
 import traceback
 import types
 from typing import Any, Callable, Tuple
 
 
+original_main = sys.modules["__main__"]
+
+
+def load(folder: str, name: str) -> Any:
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        return {}
+    with open(path, "rb") as file:
+        return pickle.load(file)
+
+
 def prepare_main(folder: str) -> None:
-    """Makes the names of the caller's script or notebook available as __main__, as multiprocessing does."""
+    """Defines what the call uses of the caller's script or notebook, in a module __main__ as there."""
     path = os.path.join(folder, "caller_main.py")
     if not os.path.exists(path):
         return
-    # The name is not "__main__", so that a script does not start again.
-    content = runpy.run_path(path, run_name="__mp_main__")
-    module = types.ModuleType("__mp_main__")
-    module.__dict__.update(content)
-    sys.modules["__main__"] = sys.modules["__mp_main__"] = module
-
-
-def add_values(folder: str) -> None:
-    """The values of a notebook's variables that the function uses."""
-    path = os.path.join(folder, "caller_values.pickle")
-    if not os.path.exists(path):
-        return
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    namespace = vars(module)
+    namespace.update(load(folder, "values.pickle"))
     with open(path, "rb") as file:
-        values = pickle.load(file)
-    vars(sys.modules["__main__"]).update(values)
-    for value in list(vars(sys.modules["__main__"]).values()):
-        if isinstance(value, types.FunctionType) and value.__module__ in ("__main__", "__mp_main__"):
-            value.__globals__.update(values)
+        exec(compile(file.read(), path, "exec"), namespace)
+    namespace.update(load(folder, "instances.pickle"))
 
 
 def call(folder: str) -> Any:
     sys.path.insert(0, os.path.join(folder, "modules"))
     prepare_main(folder)
-    add_values(folder)
-    with open(os.path.join(folder, "call.pickle"), "rb") as file:
-        function, args, kwargs = pickle.load(file)
+    function, args, kwargs = load(folder, "call.pickle")
     return function(*args, **kwargs)
 
 

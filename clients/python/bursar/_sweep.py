@@ -7,7 +7,6 @@ import itertools
 import json
 import queue
 import re
-import shlex
 import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, TYPE_CHECKING
@@ -71,10 +70,8 @@ class Sweep(List[SweepJob]):
 
 def _folder_name(item: SweepJob) -> str:
     text = ",".join(f"{name}={value}" for name, value in item.params.items())
-    safe = re.sub(r"[^\w.=,+-]", "_", text)
-    if safe == text and len(text) <= 100:
-        return text
-    return f"{safe[:80]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    safe = re.sub(r"[^\w.,=+-]", "_", text)[:120]
+    return text if safe == text else f"{safe}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def run_sweep(
@@ -165,17 +162,17 @@ def _check_names(params: Dict[str, Sequence[Param]], settings: Row) -> None:
 def _fill(settings: Row, combination: Dict[str, Param]) -> Row:
     used = set()
 
-    def fill(field: str, text: str) -> str:
+    def fill(text: str) -> str:
         def value(match: "re.Match[str]") -> str:
             name = match.group(1)
             if name not in combination:
                 return match.group(0)
             used.add(name)
-            return shlex.quote(str(combination[name])) if field == "command" else str(combination[name])
+            return str(combination[name])
 
         return _PLACEHOLDER.sub(value, text)
 
-    filled = {field: fill(field, value) if isinstance(value, str) else value for field, value in settings.items()}
+    filled = {field: fill(value) if isinstance(value, str) else value for field, value in settings.items()}
     return {**filled, **{name: value for name, value in combination.items() if name not in used}}
 
 
