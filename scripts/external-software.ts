@@ -6,6 +6,8 @@ import { dirname, join } from 'node:path';
 interface ExternalSoftware {
   name: string;
   programs: string[];
+  /** Patterns of files, for libraries that have no program. */
+  files?: string[];
   packages: string[];
   /** Every test that imports this module, directly or not, needs the software. */
   testModule?: string;
@@ -56,6 +58,13 @@ const externalSoftware: ExternalSoftware[] = [
       /^test\/(bench\/|cli\/(doctor|serve)|crash\/|docs\/slurm|http\/routes\/logs|postgres\/|services\/events\/|slurm\/|webhooks\/(https|restart))/,
   },
   {
+    name: 'Python',
+    programs: ['python3', 'mypy'],
+    files: ['/usr/lib/python3/dist-packages/requests/__init__.py', '/usr/lib/python3.*/ensurepip/__init__.py'],
+    packages: ['python3', 'python3-requests', 'python3-venv', 'mypy'],
+    testPaths: /^test\/clients\/python/,
+  },
+  {
     name: 'strace',
     programs: ['strace'],
     packages: ['strace'],
@@ -75,7 +84,8 @@ const searchFolders = () => [
   ...globSync('/usr/lib/postgresql/*/bin'),
 ];
 const isInstalled = (program: string) => searchFolders().some((folder) => existsSync(join(folder, program)));
-const isMissing = ({ programs }: ExternalSoftware) => !programs.every(isInstalled);
+const isMissing = ({ programs, files = [] }: ExternalSoftware) =>
+  !programs.every(isInstalled) || !files.every((pattern) => globSync(pattern).length > 0);
 
 /** A test file and everything under test/ that it imports, directly or not. */
 export function findImports(file: string, found: Set<string> = new Set()): Set<string> {

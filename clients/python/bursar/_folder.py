@@ -59,7 +59,7 @@ def zip_folder(folder: AnyPath, target: AnyPath) -> None:
 
 
 def list_files(folder: Path) -> List[Tuple[str, Optional[Path]]]:
-    """Name in the zip and path of each file, sorted. An empty folder has no path.
+    """Name in the zip and path of each file, sorted. An empty folder has no path; one with ignored files alone is left out.
 
     A link to a file counts as that file. A link to a folder is an error, because it could lead in a circle or out of the
     folder.
@@ -72,11 +72,11 @@ def list_files(folder: Path) -> List[Tuple[str, Optional[Path]]]:
 def _walk(folder: Path, prefix: str, rules: IgnoreRules) -> Iterator[Tuple[str, Optional[Path]]]:
     is_empty = True
     for entry in os.scandir(folder):
+        is_empty = False
         name = prefix + entry.name
         is_folder = entry.is_dir(follow_symlinks=False)
         if rules.ignores(name, is_folder):
             continue
-        is_empty = False
         if is_folder:
             yield from _walk(Path(entry.path), name + "/", rules)
         else:

@@ -85,6 +85,7 @@ class Transport:
         while True:
             try:
                 with self._attempt(method, path, params, all_headers, body) as response:
+                    _require_complete(response)
                     return read(response)
             except _LOST as error:
                 failure: BursarError = unreachable(self.url, error)
@@ -138,6 +139,14 @@ class Transport:
             session.headers["Accept-Encoding"] = "identity"
             self._local.session = session
         return session
+
+
+def _require_complete(response: requests.Response) -> None:
+    """Reads the body. With urllib3 1, requests takes a body that was cut off for a complete one."""
+    expected = response.headers.get("Content-Length")
+    received = len(response.content)
+    if expected is not None and received != int(expected):
+        raise requests.ConnectionError(f"only {received} of {expected} bytes arrived")
 
 
 def is_lost(error: Exception) -> bool:

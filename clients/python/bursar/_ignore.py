@@ -1,4 +1,7 @@
-"""Patterns of .bursarignore: the syntax of .gitignore, in one file at the top of the folder."""
+"""Patterns of .bursarignore: the syntax of .gitignore, in one file at the top of the folder.
+
+Unlike in git, `?` and `[…]` match a character, not a byte of it.
+"""
 
 from __future__ import annotations
 
@@ -145,14 +148,14 @@ def _translate_class(pattern: str, index: int) -> Optional[Tuple[str, int]]:
             high, index = _class_character(pattern, index + 1)
             if high is None:
                 return None
-            if low <= high:
-                members.append(f"{re.escape(low)}-{re.escape(high)}")
+            # As in git, a range that runs backwards still has its first character.
+            members.append(f"{re.escape(low)}-{re.escape(high)}" if low <= high else re.escape(low))
             continue
         members.append(re.escape(low))
     body = "".join(members)
     if is_negated:
-        return (f"[^/{body}]", index)
-    return (f"(?!/)[{body}]" if body else "(?!)", index)
+        return f"[^/{body}]", index
+    return f"(?!/)[{body}]", index
 
 
 def _class_character(pattern: str, index: int) -> Tuple[Optional[str], int]:

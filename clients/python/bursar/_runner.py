@@ -36,22 +36,38 @@ def prepare_main(folder: str) -> None:
     namespace.update(load(folder, "instances.pickle"))
 
 
+class MissingPackage(types.ModuleType):
+    """Stands for the package bursar, which a module of the caller imports and the job does not need."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def fail(*_: Any, **__: Any) -> None:
+            raise ImportError("The package bursar is not installed on this system, so a job cannot use it.")
+
+        return type(name, (Exception,), {"__init__": fail})
+
+
 def call(folder: str) -> Any:
     sys.path.insert(0, os.path.join(folder, "modules"))
+    try:
+        __import__("bursar")
+    except ImportError:
+        sys.modules["bursar"] = MissingPackage("bursar")
     prepare_main(folder)
     function, args, kwargs = load(folder, "call.pickle")
     return function(*args, **kwargs)
 
 
-def dump_result(result: Tuple[str, Any, str]) -> bytes:
+def dump_result(folder: str, result: Tuple[str, Any, str]) -> bytes:
     """A result that cannot be pickled becomes an error that says so."""
     dumps = pickle.dumps  # type: Callable[..., bytes]
-    try:
+    # Only if the caller has it too, and has sent it.
+    if os.path.isdir(os.path.join(folder, "modules", "cloudpickle")):
         import cloudpickle
 
         dumps = cloudpickle.dumps
-    except ImportError:
-        pass
     try:
         return dumps(result, protocol=4)
     except Exception as error:
@@ -68,7 +84,7 @@ def main() -> None:
         result = ("value", call(folder), "")  # type: Tuple[str, Any, str]
     except BaseException as error:
         result = ("error", error, traceback.format_exc())
-    content = dump_result(result)
+    content = dump_result(folder, result)
     # A result that is cut off must not look like a result.
     with open("result.pickle.part", "wb") as file:
         file.write(content)
