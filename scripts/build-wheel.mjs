@@ -45,7 +45,10 @@ function metadata(version) {
   const list = (text) => [...(text ?? '').matchAll(/"([^"]+)"/g)].map(([, item]) => item);
   const dependencies = list(/^dependencies = \[(.*)\]$/m.exec(project)?.[1]);
   const optional = /\[project\.optional-dependencies\]\n((?:.+\n)*)/.exec(project)?.[1] ?? '';
-  const extras = [...optional.matchAll(/^(\w+) = \[(.*)\]$/gm)].map(([, name, items]) => ({ name, items: list(items) }));
+  const extras = [...optional.matchAll(/^(\w+) = \[(.*)\]$/gm)].map(([, name, items]) => ({
+    name,
+    items: list(items),
+  }));
   const lines = [
     'Metadata-Version: 2.1',
     `Name: ${field('name')}`,
