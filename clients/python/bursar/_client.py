@@ -61,7 +61,7 @@ class Bursar:
         credentials = find_credentials(url, token, profile)
         if credentials.url is None:
             raise NotSignedIn("url_missing", "No server is known. Run `bursar login <url>`, set BURSAR_URL, or pass url=.")
-        self._transport = Transport(credentials.url, credentials.token, retries, insecure)
+        self._transport = Transport(credentials.url, credentials.token, retries, insecure or credentials.insecure)
         self._feed = EventFeed(self._transport)
 
     @property

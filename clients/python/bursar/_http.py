@@ -31,26 +31,27 @@ _LOST = (requests.ConnectionError, requests.Timeout, requests.exceptions.Chunked
 class _BearerAuth(requests.auth.AuthBase):
     """Sets the token. With an object of its own, requests does not replace the header by an entry of ~/.netrc."""
 
-    def __init__(self, token: Optional[str]) -> None:
+    def __init__(self, token: Callable[[], Optional[str]]) -> None:
         self._token = token
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        if self._token is not None:
-            request.headers["Authorization"] = f"Bearer {self._token}"
+        token = self._token()
+        if token is not None:
+            request.headers["Authorization"] = f"Bearer {token}"
         return request
 
 
 class Transport:
     """Sends requests to one server. Threads may share it: each has its own connections."""
 
-    def __init__(self, url: str, token: Optional[str], retries: int, insecure: bool) -> None:
+    def __init__(self, url: str, token: Callable[[], Optional[str]], retries: int, insecure: bool) -> None:
         self.url = url.rstrip("/")
-        self.token = token
+        self._token = token
         self.retries = retries
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f'"{url}" is not the address of a server. Use one such as https://bursar.example.org.')
-        if token and parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
+        if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
             raise ValueError(
                 f"The token would be readable on the network: {self.url} has no TLS. Use https, or pass insecure=True."
             )
@@ -133,7 +134,7 @@ class Transport:
         session: Optional[requests.Session] = getattr(self._local, "session", None)
         if session is None:
             session = requests.Session()
-            session.auth = _BearerAuth(self.token)
+            session.auth = _BearerAuth(self._token)
             session.headers["User-Agent"] = f"bursar-python/{version}"
             # A compressed response has other byte positions, and could not be resumed.
             session.headers["Accept-Encoding"] = "identity"
