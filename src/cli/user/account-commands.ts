@@ -4,7 +4,6 @@ import { userCommand } from './user-command.ts';
 
 /** Adds the commands about the user: sign-in, profiles, tokens. */
 export function accountCommands(program: Command): void {
-  program.commandsGroup('Your account:');
   userCommand(program, 'login [url]', 'sign in at a server, and store the token in a profile')
     .option('--token [token]', 'use this token; without a value it is read from standard input')
     .option('--web', 'open the page in the browser')
@@ -29,6 +28,24 @@ Examples:
   const profiles = userCommand(program, 'profiles', 'list the profiles: servers with a token for each');
   profiles.action(runs(() => import('./profiles.ts')));
   userCommand(profiles, 'use <name>', 'make a profile the one that is used if none is named').action(
-    runs(async () => ({ run: (await import('./profiles.ts')).use })),
+    runs(() => import('./profiles.ts'), 'use'),
+  );
+  tokenCommands(program);
+}
+
+function tokenCommands(program: Command): void {
+  const tokens = userCommand(program, 'tokens', 'list your tokens, create and revoke them');
+  tokens.action(runs(() => import('./tokens.ts'), 'list'));
+  userCommand(tokens, 'create <name>', 'create a token, for a script or a notebook; prints the token once')
+    .option('--scopes <list>', 'what it may be used for, such as "jobs:read quotas:read"; default: as this token')
+    .option('--system <name>', 'only for this system')
+    .option('--project <name>', 'only for this project of the system')
+    .option('--days <number>', 'its life in days')
+    .action(runs(() => import('./tokens.ts'), 'create'));
+  userCommand(tokens, 'revoke <id>', 'end a token at once').action(runs(() => import('./tokens.ts'), 'revoke'));
+  const sessions = userCommand(program, 'sessions', 'list the browsers in which you are signed in');
+  sessions.action(runs(() => import('./sessions.ts'), 'list'));
+  userCommand(sessions, 'end [id]', 'sign a browser out; without an id, all of them').action(
+    runs(() => import('./sessions.ts'), 'end'),
   );
 }

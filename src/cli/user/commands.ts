@@ -1,6 +1,10 @@
 import type { Command } from 'commander';
 import { accountCommands } from './account-commands.ts';
+import { accountingCommands } from './accounting-commands.ts';
+import { adminCommands } from './admin-commands.ts';
+import { eventCommands } from './event-commands.ts';
 import { formatExitCodes } from './exit-codes.ts';
+import { jobCommands } from './job-commands.ts';
 import { submitCommands } from './submit-commands.ts';
 
 /** Adds the commands that speak to a server over HTTP. Each imports its code when it runs. */
@@ -10,9 +14,17 @@ export function addUserCommands(program: Command): void {
     .option('--insecure', 'send the token over plain HTTP, also to another host')
     .option('--verbose', 'show the requests, and the request id of an error');
   program.addHelpText('after', usersHelp);
+  program.commandsGroup('Jobs:');
   submitCommands(program);
-
+  jobCommands(program);
+  program.commandsGroup('Systems and quotas:');
+  accountingCommands(program);
+  program.commandsGroup('Events:');
+  eventCommands(program);
+  program.commandsGroup('Your account:');
   accountCommands(program);
+  program.commandsGroup('For administrators (over HTTP, with a role):');
+  adminCommands(program);
 }
 
 const usersHelp = `

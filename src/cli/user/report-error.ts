@@ -54,6 +54,10 @@ export function reportError(context: Context, error: unknown): number {
 
 function describeError(error: unknown): Report {
   if (error instanceof CommandError) return { exit: error.exit, cause: error.message, nextStep: error.nextStep };
+  // The rules that the command line shares with the server, such as those for zips.
+  if (error instanceof BursarError) {
+    return { exit: error.code === 'invalid_argument' ? 'usage' : 'failure', cause: escapeText(error.message) };
+  }
   if (error instanceof ConnectionError) {
     const nextStep = 'Check the address (bursar profiles) and the network, or try again later.';
     return { exit: 'serverAway', cause: escapeText(error.message), nextStep };
@@ -63,11 +67,8 @@ function describeError(error: unknown): Report {
     const cause = escapeText(error.detail);
     return { exit: advice.exit ?? 'failure', cause, nextStep: advice.nextStep, requestId: error.requestId };
   }
-  // The rules for input files are those of the server, and throw its errors.
-  if (error instanceof BursarError) {
-    return { exit: error.code === 'invalid_argument' ? 'usage' : 'failure', cause: escapeText(error.message) };
-  }
-  if (error instanceof Error && 'syscall' in error) return { exit: 'failure', cause: escapeText(error.message) };
+  // Errors of files, and of the client about files, have a code and a message for people.
+  if (error instanceof Error && 'code' in error) return { exit: 'failure', cause: escapeText(error.message) };
   const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { exit: 'failure', cause: `This is a bug in the command line. ${cause}` };
 }

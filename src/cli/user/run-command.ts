@@ -4,17 +4,19 @@ import { exitCodes } from './exit-codes.ts';
 import { reportError } from './report-error.ts';
 import type { CommonOptions, Surroundings } from './surroundings.ts';
 
-interface CommandModule<Options> {
-  run(context: Context, options: Options): Promise<void>;
-}
+/** A command. `Options` are its options and its arguments, by their names. */
+type Run<Options> = (context: Context, options: Options) => Promise<void>;
 
-/**
- * Makes the action of a command: its module is imported when the command runs. `run` gets the options and the arguments, by
- * their names, in one object.
- */
-export function runs<Options>(load: () => Promise<CommandModule<Options>>) {
+// biome-ignore lint/suspicious/noExplicitAny: commander does not know the types of options
+type AnyRun = Run<any>;
+
+/** Makes the action of a command. Its module is imported when the command runs: `runs(() => import('./job/show.ts'))`. */
+export function runs<Name extends string = 'run'>(
+  load: () => Promise<Record<NoInfer<Name>, AnyRun>>,
+  name = 'run' as Name,
+) {
   return async function action(this: Command): Promise<void> {
-    const options = { ...this.optsWithGlobals(), ...namedArguments(this) } as CommonOptions & Options;
+    const options = { ...this.optsWithGlobals(), ...namedArguments(this) } as CommonOptions;
     const interruption = new AbortController();
     const onInterrupt = () => {
       // A second Ctrl-C ends a command that does not react to the first one.
@@ -25,7 +27,7 @@ export function runs<Options>(load: () => Promise<CommandModule<Options>>) {
     const { env, stdin, stdout, stderr } = process;
     const surroundings = { env, stdin, stdout, stderr, now: Date.now, signal: interruption.signal };
     try {
-      process.exitCode = await runCommand(load, surroundings, options);
+      process.exitCode = await runCommand(async () => (await load())[name], surroundings, options);
     } finally {
       process.off('SIGINT', onInterrupt);
     }
@@ -33,14 +35,15 @@ export function runs<Options>(load: () => Promise<CommandModule<Options>>) {
 }
 
 /** Runs a command in the given surroundings. Returns its exit code. */
-export async function runCommand<Options>(
-  load: () => Promise<CommandModule<Options>>,
+export async function runCommand<Options extends CommonOptions>(
+  load: () => Promise<Run<Options>>,
   surroundings: Surroundings,
-  options: CommonOptions & Options,
+  options: Options,
 ): Promise<number> {
   const context = createContext(surroundings, options);
   try {
-    await (await load()).run(context, options);
+    const run = await load();
+    await run(context, options);
     return surroundings.signal.aborted ? reportInterrupt(context) : context.exitCode;
   } catch (error) {
     if (surroundings.signal.aborted) return reportInterrupt(context);

@@ -8,3 +8,6 @@ export function userCommand(parent: Command, nameAndArguments: string, descripti
     .option('--json', 'print the objects of the API as JSON')
     .configureHelp({ showGlobalOptions: true });
 }
+
+/** For options that may be repeated. */
+export const collect = (value: string, earlier: string[] = []): string[] => [...earlier, value];

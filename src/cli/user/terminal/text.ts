@@ -33,6 +33,9 @@ const wide =
 const zeroWidth = /^[\p{Mn}\p{Me}\p{Cf}]/u;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this pattern finds control characters
 const styling = /\u001b\[[\d;]*m/g;
+/** Like `styling`, with a group, so that `split` keeps the sequences. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: this pattern finds control characters
+const stylingParts = /(\u001b\[[\d;]*m)/;
 const plain = /^[\u0020-\u007e]*$/;
 
 /** The number of columns that a text takes on a terminal, without its colours. */
@@ -49,15 +52,24 @@ function segmentWidth(segment: string): number {
   return wide.test(segment) || segment.includes('\ufe0f') ? 2 : 1;
 }
 
-/** Shortens a text without colours to a number of columns. A shortened text ends with "…". */
+/** Shortens a text to a number of columns. A shortened text ends with "…", and keeps its colours. */
 export function shorten(text: string, columns: number): string {
   if (textWidth(text) <= columns) return text;
+  if (columns <= 0) return '';
   let result = '';
   let width = 0;
-  for (const { segment } of segmenter.segment(text)) {
-    width += segmentWidth(segment);
-    if (width > columns - 1) break;
-    result += segment;
+  let isFull = false;
+  for (const part of text.split(stylingParts)) {
+    if (part.startsWith('\u001b')) result += part;
+    else if (!isFull) {
+      for (const { segment } of segmenter.segment(part)) {
+        width += segmentWidth(segment);
+        isFull = width > columns - 1;
+        if (isFull) break;
+        result += segment;
+      }
+      if (isFull) result += '…';
+    }
   }
-  return columns > 0 ? `${result}…` : '';
+  return result;
 }

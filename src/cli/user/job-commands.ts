@@ -1,0 +1,68 @@
+import type { Command } from 'commander';
+import { jobArgument } from './job/find-job.ts';
+import { runs } from './run-command.ts';
+import { collect, userCommand } from './user-command.ts';
+
+/** Adds the commands about jobs that exist. */
+export function jobCommands(program: Command): void {
+  userCommand(program, 'jobs', 'list your jobs: the unfinished ones and those of the last 24 hours')
+    .option('--all', 'all jobs')
+    .option('--stage <stage>', 'only jobs in this stage, such as RUNNING')
+    .option('--system <name>', 'only jobs on this system')
+    .option('--project <name>', 'only jobs in this project')
+    .option('--since <time>', 'only jobs submitted since then: 90m, 12h, 7d, 2w, or a date')
+    .option('--title <title>', 'only jobs with exactly this title')
+    .option('--tag <tag>', 'only jobs with this tag; repeat it for jobs that have all of several tags', collect)
+    .option('--failed', 'only failed jobs')
+    .option('--watch', 'show the changes as they happen, until no job is unfinished')
+    .action(runs(() => import('./jobs.ts')));
+  const job = program.command('job').description('show, follow, download, cancel, delete or repeat one job');
+  addJobCommands(job);
+  userCommand(job, 'download', 'download the files of a job; an interrupted download continues')
+    .argument(...jobArgument)
+    .argument('[paths...]', 'files or folders of the job; default: all')
+    .option('-o, --output <path>', 'the folder, or the file for --zip; "-" prints one file; default: the id of the job')
+    .option('--zip', 'download all files as one zip')
+    .action(runs(() => import('./job/download.ts')));
+  userCommand(job, 'resubmit', 'submit a new job with the files of an earlier one')
+    .argument(...jobArgument)
+    .option('--command <command>', 'the command, for batch systems: the server does not store that of the earlier job')
+    .option('--tool <tool>', 'the tool; default: the one in the id of the earlier job')
+    .option('--nodes <number>', 'nodes; default: that of the system')
+    .option('--cores <number>', 'cores on each node; default: that of the system')
+    .option('--runtime <time>', 'hours, or 90m, 2d; default: that of the earlier job')
+    .option('--title <title>', 'default: that of the earlier job')
+    .option('--param <name=value>', 'a parameter of the tool; may be repeated', collect)
+    .addHelpText(
+      'after',
+      `
+The new job gets all files of the earlier one as they are now, also its results. They go through this machine. If they
+were deleted, use "bursar submit" with the original folder.`,
+    )
+    .action(runs(() => import('./job/resubmit.ts')));
+}
+
+/** The commands that also administrators have, for the jobs of all users. */
+export function addJobCommands(job: Command, reach: 'own' | 'any' = 'own'): void {
+  const jobCommand = (name: string, description: string) =>
+    userCommand(job, name, description)
+      .argument(...jobArgument)
+      .hook('preAction', (_, command) => void command.setOptionValue('reach', reach));
+  const show = jobCommand('show', 'show one job: its stage, times and cost');
+  if (reach === 'own') show.option('--watch', 'until the job has ended; the exit code is that of the job');
+  show.action(runs(() => import('./job/show.ts')));
+  jobCommand('timeline', 'show what has happened to a job').action(runs(() => import('./job/timeline.ts')));
+  jobCommand('log', 'print the output of a job')
+    .option('-f, --follow', 'until the job has ended; the exit code is that of the job')
+    .option('--stderr', 'the standard error instead of the standard output')
+    .action(runs(() => import('./job/log.ts')));
+  jobCommand('files', 'list the files of a job').action(runs(() => import('./job/files.ts')));
+  const reasonOption = ['--reason <text>', 'why; the owner of the job is told'] as const;
+  const cancel = jobCommand('cancel', 'cancel a job; its files stay');
+  if (reach === 'own') cancel.option('--wait', 'until the job has ended');
+  else cancel.requiredOption(...reasonOption);
+  cancel.action(runs(() => import('./job/cancel.ts')));
+  const remove = jobCommand('delete', 'delete the files of a finished job');
+  if (reach === 'any') remove.requiredOption(...reasonOption);
+  remove.action(runs(() => import('./job/delete.ts')));
+}
