@@ -119,7 +119,11 @@ describe('bursar submit', () => {
 
   for (const [name, options, message] of [
     ['a command that is missing', { system: 'hpc_one' }, /The command is missing\.\nAdd --command/],
-    ['a system that is missing', { input: 'docs' }, /The system is missing\.\nAdd --system with one of hpc_one, hpc_two/],
+    [
+      'a system that is missing',
+      { input: 'docs' },
+      /The system is missing\.\nAdd --system with one of hpc_one, hpc_two/,
+    ],
     ['an unknown system', { system: 'hpc_on', command: 'x' }, /no system "hpc_on".\nDid you mean "hpc_one"\?/],
     ['an unknown tool', { system: 'hpc_two', tool: 'BSH' }, /no tool "BSH"\.\nDid you mean "BASH"\?/],
     ['a tool of no system', { tool: 'BSH' }, /The system is missing/],

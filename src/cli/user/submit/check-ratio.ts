@@ -20,7 +20,9 @@ export async function checkRatio(folder: string, entries: readonly FolderEntry[]
     const mayBeBomb = exceedsMaxRatio(size, 1, limits);
     // The large files come first. The others matter only together.
     if (!mayBeBomb && !exceedsMaxRatio(totalBytes, Math.max(packedBytes, 1), limits)) return;
-    const filePackedBytes = await measurePackedBytes(join(folder, path), Math.ceil(size / limits.maxRatio));
+    // As much as this file needs for itself, and all files together still need.
+    const enough = Math.max(size / limits.maxRatio, totalBytes / limits.maxRatio - packedBytes);
+    const filePackedBytes = await measurePackedBytes(join(folder, path), enough);
     packedBytes += filePackedBytes;
     if (exceedsMaxRatio(size, filePackedBytes, limits)) {
       throw invalidEntry(path, `compresses to less than 1/${limits.maxRatio} of its size`, remedy);
