@@ -25,6 +25,9 @@ const showJobs: ApiErrorAdvice = { nextStep: 'See your jobs: bursar jobs --all' 
 
 /** The exit code and the next step for codes of the API. The detail of the error itself often has the next step already. */
 const adviceByCode: Record<string, ApiErrorAdvice> = {
+  bad_request: { exit: 'usage' },
+  invalid_payload: { exit: 'usage' },
+  invalid_body: { exit: 'usage' },
   token_missing: signIn,
   token_invalid: signIn,
   session_ended: signIn,

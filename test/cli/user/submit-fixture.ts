@@ -95,6 +95,6 @@ async function callCommand<Options>(
   const [stdout, stderr] = [output(), output()];
   const { signal } = new AbortController();
   const surroundings = { env, stdin: Readable.from([]), stdout, stderr, now: Date.now, signal };
-  const code = await runCommand(load, surroundings, options as Options & object);
+  const code = await runCommand(async () => (await load()).run, surroundings, options as Options & object);
   return { code, stdout: stdout.read(), stderr: stderr.read() };
 }
