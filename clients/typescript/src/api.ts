@@ -13,6 +13,8 @@ type Parameters<Id extends OperationId> = Omit<OperationTypes[Id]['data'], 'url'
 
 export type OperationOptions<Id extends OperationId> = Parameters<Id> & {
   signal?: AbortSignal | undefined;
+  /** Number of repetitions. Default: that of the client. */
+  retries?: number | undefined;
   as?: ResponseForm;
 };
 
@@ -37,6 +39,7 @@ interface AnyOptions {
   headers?: Record<string, unknown>;
   body?: unknown;
   signal?: AbortSignal;
+  retries?: number;
   as?: ResponseForm;
   /** Replaces `fetch`. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>;
@@ -52,13 +55,13 @@ export function createApi(http: Http): Api {
 
 function callOperation(http: Http, id: OperationId, options: AnyOptions = {}): Promise<unknown> {
   const [method, path, bodyKind, responseKind, retry] = operations[id];
-  const { signal, as = responseKind } = options;
+  const { signal, retries, as = responseKind } = options;
   const headers = toHeaders(options.headers);
   if (as === 'json') headers.accept ??= 'application/json';
   if (retry === 'key') headers['idempotency-key'] ??= randomKey();
   const body = toBody(bodyKind, options.body, headers);
   const isRepeatable = retry !== 'never';
-  const request = { method, path: fillPath(path, options), headers, body, signal, isRepeatable };
+  const request = { method, path: fillPath(path, options), headers, body, signal, retries, isRepeatable };
   return http.send({ ...request, ...(options.fetch ? { fetch: options.fetch } : {}) }, async (response) => {
     if (as === 'response') return response;
     return as === 'text' ? await response.text() : await response.json();

@@ -25,6 +25,8 @@ export interface RequestOptions {
   /** Whether the request may be repeated: it changes nothing twice. */
   isRepeatable: boolean;
   signal?: AbortSignal | undefined;
+  /** Number of repetitions. Default: that of the client. */
+  retries?: number | undefined;
   /** Replaces `fetch`, such as for the progress of an upload. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
@@ -74,7 +76,7 @@ export function createHttp({ url = '', token, retries = 5, onRequest }: ClientOp
         try {
           return await attempt(request, number, read);
         } catch (error) {
-          if (number >= retries || !request.isRepeatable || !shouldRetry(error)) throw error;
+          if (number >= (request.retries ?? retries) || !request.isRepeatable || !shouldRetry(error)) throw error;
           await sleep(retryDelayMs(error, number), request.signal);
         }
       }

@@ -47,12 +47,14 @@ export interface SubmitOptions<Input = JobInput> extends JobRequest {
   input?: Input | undefined;
   /** A submission with the key of an earlier one returns the job of that one. Default: a new random key. */
   idempotencyKey?: string | undefined;
+  /** Number of repetitions. Default: that of the client. */
+  retries?: number | undefined;
   onProgress?: ((progress: UploadProgress) => void) | undefined;
 }
 
 /** Submits a job once, however often the request must be repeated. */
 export async function submitJob(api: Api, options: SubmitOptions): Promise<Job> {
-  const { hpc, project, input, idempotencyKey = randomKey(), onProgress, signal } = options;
+  const { hpc, project, input, idempotencyKey = randomKey(), retries, onProgress, signal } = options;
   const source = input === undefined ? undefined : toSource(input);
   const name = (source?.name ?? 'job.zip').replace(/[^\w.-]/g, '_');
   const request = {
@@ -62,6 +64,7 @@ export async function submitJob(api: Api, options: SubmitOptions): Promise<Job> 
       'Idempotency-Key': idempotencyKey,
     },
     signal,
+    retries,
     ...(source === undefined ? {} : uploadOptions(source, onProgress)),
   };
   if (project === undefined) return await api.submitJob({ path: { hpc }, ...request });

@@ -72,12 +72,21 @@ export function toolParameters({ tool }: TargetedSettings, { tools }: System): s
 
 export const sourceOf = (input: OpenedInput) => (input.kind === 'none' ? {} : { input: input.source });
 
+/** More than for other requests: a large upload over a bad network is worth waiting for. */
+export const uploadRetries = 10;
+
 /** Sends the job, with a progress bar if standard error is a terminal. */
 async function upload(context: Context, client: Bursar, request: Omit<Submission, 'input'>, input: OpenedInput) {
   const progress = createProgress(context.stderr, 'Uploading', context.now);
   try {
     const onProgress = ({ sentBytes, totalBytes }: UploadProgress) => progress.update(sentBytes, totalBytes ?? null);
-    return await client.submit({ ...request, ...sourceOf(input), onProgress, signal: context.signal });
+    return await client.submit({
+      ...request,
+      ...sourceOf(input),
+      onProgress,
+      retries: uploadRetries,
+      signal: context.signal,
+    });
   } finally {
     progress.end();
   }

@@ -18,7 +18,7 @@ import { describeSweep, openSweepJournal, type SweepJournal } from './submit/swe
 import { hasEnded, hasFailed, hasSucceeded, loadRuns, type SweepRun } from './submit/sweep-runs.ts';
 import { createScheduler } from './submit/sweep-scheduler.ts';
 import { createSweepView, summarize, sweepColumns } from './submit/sweep-view.ts';
-import { latestEvent, sourceOf, toolParameters, toSubmission } from './submit.ts';
+import { latestEvent, sourceOf, toolParameters, toSubmission, uploadRetries } from './submit.ts';
 
 export interface SweepOptions extends JobOptions {
   input: string;
@@ -56,7 +56,15 @@ export async function run(context: Context, options: SweepOptions): Promise<void
     maxRunning: parseMaxRunning(options.maxRunning),
     since,
     submit: async (settings, idempotencyKey) =>
-      (await client.submit({ ...toSubmission(settings), ...sourceOf(sweep.input), idempotencyKey, signal })).data,
+      (
+        await client.submit({
+          ...toSubmission(settings),
+          ...sourceOf(sweep.input),
+          idempotencyKey,
+          retries: uploadRetries,
+          signal,
+        })
+      ).data,
     onChange: view.update,
     onEnd: async (ended) => {
       if (options.collect === undefined || !hasSucceeded(ended)) return;
