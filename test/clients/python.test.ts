@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { buildWheel } from '../../scripts/build-wheel.mjs';
-import { runFile } from '../support/command-line.ts';
+import { runBursar, runFile } from '../support/command-line.ts';
 import { findExample } from '../support/readme.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
@@ -58,6 +58,14 @@ describe('Python client', { concurrency: true }, () => {
     writeFileSync(script, findExample('python', 'def simulate', server.url, page));
     const executor = await runFile(python, [script], { cwd: folder, env });
     assert.equal(executor.stdout, '[0, 1, 4]\n');
+  });
+
+  test('it uses the profile that `bursar login` has stored', async () => {
+    const { BURSAR_URL, BURSAR_TOKEN, ...inherited } = await environment('400020');
+    const env = { ...inherited, XDG_CONFIG_HOME: join(folder, 'config') };
+    await runBursar(['login', BURSAR_URL, '--token', BURSAR_TOKEN], env);
+    const { stdout } = await runFile(python, ['-c', 'import bursar; print(bursar.Bursar().me()["user"])'], { env });
+    assert.equal(stdout, '400020\n');
   });
 
   test('its types are complete and consistent', async () => {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from datetime import date, datetime
+from datetime import date, datetime, timedelta, timezone
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 from urllib.parse import quote
 
@@ -157,19 +157,25 @@ class Bursar:
 
     def job(self, job_id: str) -> Job:
         """The job whose id begins with this text, or `@last`: the newest one."""
-        jobs = self.jobs()
         if job_id == "@last":
-            if not jobs:
-                raise BursarError("job_unknown", "You have no jobs yet.")
-            return max(jobs, key=lambda job: job.data["id"])
+            return self._last_job()
+        jobs = self.jobs()
         matches = [job for job in jobs if job_id and job.job_id.lower().startswith(job_id.lower())]
         exact = [job for job in matches if job.job_id.lower() == job_id.lower()]
         if len(exact or matches) == 1:
             return (exact or matches)[0]
         if not matches:
             raise BursarError("job_unknown", f'No job of yours has an id that begins with "{job_id}". `jobs()` lists them.')
-        names = ", ".join(job.job_id for job in matches[:5]) + (", …" if len(matches) > 5 else "")
+        names = ("…, " if len(matches) > 5 else "") + ", ".join(job.job_id for job in matches[-5:])
         raise BursarError("job_ambiguous", f'{len(matches)} jobs have an id that begins with "{job_id}": {names}. Give more of it.')
+
+    def _last_job(self) -> Job:
+        # Lists are oldest first. The jobs of the last day are enough for most.
+        yesterday = datetime.now(timezone.utc) - timedelta(days=1)
+        jobs = self.jobs(since=yesterday) or self.jobs()
+        if not jobs:
+            raise BursarError("job_unknown", "You have no jobs yet.")
+        return max(jobs, key=lambda job: job.data["id"])
 
     def events(self, after: Union[None, int, str] = "latest") -> Iterator[EventData]:
         """The events of your jobs and quotas, for ever, each once. It resumes by itself after a lost connection.

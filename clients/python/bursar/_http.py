@@ -156,7 +156,9 @@ def is_lost(error: Exception) -> bool:
 
 
 def unreachable(url: str, error: Exception) -> ServerUnavailable:
-    failure = ServerUnavailable("server_unreachable", f"The server {url} cannot be reached: {_innermost(error)}.")
+    # A wrong certificate does not become right by a new attempt.
+    code = "certificate_invalid" if "CERTIFICATE_VERIFY_FAILED" in str(error) else "server_unreachable"
+    failure = ServerUnavailable(code, f"The server {url} cannot be reached: {_innermost(error)}.")
     failure.__cause__ = error
     return failure
 

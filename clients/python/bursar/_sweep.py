@@ -177,8 +177,12 @@ def _fill(settings: Row, combination: Dict[str, Param]) -> Row:
 
 
 def _default_name(zip_file: Optional[AnyPath], settings: Row, system: str, project: Optional[str]) -> str:
-    content = b"" if zip_file is None else Path(zip_file).read_bytes()
-    return _digest([hashlib.sha256(content).hexdigest(), settings, system, project])
+    content = hashlib.sha256()
+    if zip_file is not None:
+        with open(zip_file, "rb") as file:
+            for block in iter(lambda: file.read(1 << 20), b""):
+                content.update(block)
+    return _digest([content.hexdigest(), settings, system, project])
 
 
 def _digest(value: Any) -> str:

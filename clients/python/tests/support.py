@@ -79,7 +79,10 @@ class Proxy:
                     self.cuts += 1
                     return
                 passed += len(data)
-                others[ready[0]].sendall(data)
+                try:
+                    others[ready[0]].sendall(data)
+                except OSError:
+                    return
 
     def cut_all(self) -> None:
         """Breaks all connections that are open now."""

@@ -111,7 +111,7 @@ class ExecutorTest(ServerTest):
 
     def test_functions_of_a_script_and_of_a_notebook_are_sent_along(self) -> None:
         folder = self.write({"script.py": SCRIPT, "helper.py": "def one():\n    return 1\n", "notebook.py": NOTEBOOK}, "project")
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), *sys.path[1:]])}
         processes = [
             subprocess.Popen([sys.executable, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
             for arguments in (["script.py", "plain"], ["script.py"], ["notebook.py"])

@@ -3,9 +3,16 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import pty
+import subprocess
+import sys
+import types
+import uuid
 import zipfile
 from contextlib import redirect_stderr
 from pathlib import Path
+from typing import List
+from unittest import mock
 
 from bursar import Bursar, BursarError, JobFailed, NotSignedIn, QuotaExceeded, ServerUnavailable, Table
 
@@ -15,11 +22,15 @@ SCRIPT = '#!/bin/sh\necho "hello, $1"\necho problem >&2\nmkdir -p out\nprintf 12
 
 
 class JobTest(ServerTest):
+    def setUp(self) -> None:
+        super().setUp()
+        self.tag = uuid.uuid4().hex
+
     def test_a_folder_becomes_a_job_with_log_files_and_timeline(self) -> None:
         folder = self.write({"run.sh": SCRIPT, "data/in.txt": "in", "secret.key": "k", ".bursarignore": "*.key\n"})
         job = self.bursar.submit(
             folder, system="hpc_one", project="proj_hpc_one_01", command="sbatch run.sh world", nodes=1, cores=2, runtime=0.1,
-            title="Größe <b>&", tags=["python-test"],
+            title="Größe <b>&", tags=[self.tag],
         )
         self.assertEqual(job.title, "Größe <b>&")
         self.assertFalse(job.done)
@@ -36,9 +47,9 @@ class JobTest(ServerTest):
         timeline = job.timeline()
         self.assertEqual(timeline[0]["type"], "job.accepted")
         self.assertEqual(timeline[-1]["outcome"], "succeeded")
-        self.assertEqual(timeline.tags, ["python-test"])
+        self.assertEqual(timeline.tags, [self.tag])
         self.assertEqual(timeline.asked_seconds, 720)
-        self.assertEqual([found.job_id for found in self.bursar.jobs(tag="python-test")], [job.job_id])
+        self.assertEqual([found.job_id for found in self.bursar.jobs(tag=self.tag)], [job.job_id])
         self.check_card(job)
         self.check_downloads(job)
         self.assertEqual(job.delete().stage, "DELETED")
@@ -81,7 +92,7 @@ class JobTest(ServerTest):
         with self.assertRaises(BursarError) as ambiguous:
             self.bursar.job("bursar-job")
         self.assertEqual(ambiguous.exception.code, "job_ambiguous")
-        self.assertIn(another.job_id[:20], ambiguous.exception.detail)
+        self.assertIn(another.job_id, ambiguous.exception.detail)
         with self.assertRaises(BursarError) as unknown:
             self.bursar.job("none")
         self.assertEqual(unknown.exception.code, "job_unknown")
@@ -113,10 +124,10 @@ class JobTest(ServerTest):
         self.assertEqual(job.log_tail(3), ["19998", "19999", "20000"])
 
     def test_a_key_of_ones_own_gives_the_same_job_again(self) -> None:
-        first = self.run_command("true", key="python-key-1")
-        self.assertEqual(self.run_command("true", key="python-key-1"), first)
+        first = self.run_command("true", key=self.tag)
+        self.assertEqual(self.run_command("true", key=self.tag), first)
         with self.assertRaises(BursarError) as reused:
-            self.run_command("false", key="python-key-1")
+            self.run_command("false", key=self.tag)
         self.assertEqual((reused.exception.code, reused.exception.status), ("idempotency_key_reused", 422))
 
     def test_events_come_in_order_from_a_position(self) -> None:
@@ -128,6 +139,38 @@ class JobTest(ServerTest):
     @staticmethod
     def is_end(event, job_id: str) -> bool:  # type: ignore[no-untyped-def]
         return event["type"] == "job.ended" and event["data"]["job_id"] == job_id
+
+
+class ProgressTest(ServerTest):
+    def test_on_a_terminal_one_line_changes(self) -> None:
+        script = "from bursar import *; Bursar().submit(system='hpc_one', command='sleep 0.3', runtime=0.1, title='Long').wait(progress=True)"
+        master, slave = pty.openpty()
+        process = subprocess.Popen([sys.executable, "-c", script], stderr=slave, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(master, 1000)
+            except OSError:  # Linux reports the end of a terminal so.
+                break
+        os.close(master)
+        self.assertEqual(process.wait(), 0)
+        lines = shown.decode().replace("\r\n", "\n").split("\n")
+        self.assertEqual(len(lines), 2, "one line, which ends at the end")
+        self.assertRegex(lines[0], r"^\rLong: QUEUED, 0:0\d\x1b\[K.*\rLong: SUCCESSFUL, 0:\d\d\x1b\[K$")
+
+    def test_in_a_notebook_the_card_is_displayed_again_at_each_change(self) -> None:
+        # IPython itself is too large for a test; this is all that the client uses of it.
+        stages: List[str] = []
+        handle = types.SimpleNamespace(update=lambda job: stages.append(job.stage))
+        shell = types.SimpleNamespace(kernel=object())
+        modules = {
+            "IPython": types.SimpleNamespace(get_ipython=lambda: shell),
+            "IPython.display": types.SimpleNamespace(display=lambda job, display_id: handle),
+        }
+        with mock.patch.dict(sys.modules, modules):  # type: ignore[arg-type]
+            self.run_command("sleep 0.2").wait(progress=True)
+        self.assertEqual((stages[0], stages[-1], len(stages)), ("QUEUED", "SUCCESSFUL", len(set(stages))))
 
 
 class AccountTest(ServerTest):

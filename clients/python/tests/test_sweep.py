@@ -45,7 +45,7 @@ class SweepTest(ServerTest):
             "from bursar import Bursar\n"
             'Bursar().sweep(None, {"i": list(range(12))}, system="hpc_one", command="echo {i}", runtime=0.1, name="%s")\n' % name
         )
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), *sys.path[1:]])}
         for _ in range(2):
             known = len(self.bursar.jobs(title=""))
             process = subprocess.Popen([sys.executable, str(script)], env=environment)
