@@ -8,13 +8,15 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Holds one folder for each build. */
 export const buildRoot = join(root, 'dist');
 
-const sourceFolders = ['src', 'scripts', 'clients/typescript/src'];
+const sourceFolders = ['src', 'scripts', 'clients/typescript/src', 'clients/python/bursar'];
 
 /** The folder of the build of the current sources, whether it exists or not. Any change of the input changes its name. */
 export function buildFolder() {
   const files = sourceFolders.flatMap((name) => {
     const folder = join(root, name);
-    return readdirSync(folder, { recursive: true }).map((file) => join(folder, file));
+    // Python writes its cache beside the sources.
+    const names = readdirSync(folder, { recursive: true }).filter((file) => !file.includes('__pycache__'));
+    return names.map((file) => join(folder, file));
   });
   const hash = createHash('sha256');
   const otherInputs = ['package.json', 'package-lock.json'].map((name) => join(root, name));

@@ -2,12 +2,13 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { buildWheel } from './build-wheel.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 export async function buildClients(folder) {
   await mkdir(folder, { recursive: true });
-  await buildCommandLine(join(folder, 'bursar.mjs'));
+  await Promise.all([buildCommandLine(join(folder, 'bursar.mjs')), buildWheel(folder)]);
 }
 
 /** The users' commands as one file, which needs nothing but Node. */
