@@ -107,7 +107,9 @@ class _MainCode:
         self._seen.add(name)
         value = self._namespace[name]
         if isinstance(value, types.ModuleType):
-            self._add_import(value.__name__, f"import {value.__name__}", f"{name} = __import__('sys').modules[{value.__name__!r}]")
+            self._add_import(
+                value.__name__, f"import {value.__name__}", f"{name} = __import__('sys').modules[{value.__name__!r}]"
+            )
         elif not isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
             self._add_value(name, value)
         elif value.__module__ == "__main__":

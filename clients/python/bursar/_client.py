@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 from urllib.parse import quote
 
@@ -13,32 +13,14 @@ from ._errors import BursarError, NotSignedIn
 from ._events import EventFeed, resume_stream
 from ._folder import open_input
 from ._http import Transport
-from ._job import Job
+from ._job import Job, Jobs
+from ._payload import Time, make_payload, target_path, time_text
 from ._profile import find_credentials
 from ._sweep import Sweep, run_sweep
-from ._table import Table, format_html, format_text, to_pandas
+from ._table import Table
 from ._types import AnyPath, EventData, JobData, Param, Params, QuoteData, Row
 
-_JOB_COLUMNS = ["job_id", "title", "stage", "system", "project", "init_date", "end_date"]
 _PAGE_SIZE = 1000
-Time = Union[str, date, datetime]
-
-
-class Jobs(List[Job]):
-    """A list of jobs that prints as a table."""
-
-    def _rows(self) -> List[List[Any]]:
-        return [[j.job_id, j.title, j.stage, j.system, j.project, j.data["init_date"], j.data["end_date"]] for j in self]
-
-    def __repr__(self) -> str:
-        return format_text(_JOB_COLUMNS, self._rows())
-
-    def _repr_html_(self) -> str:
-        return format_html(_JOB_COLUMNS, self._rows())
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame with the fields of the Job objects. Raises ImportError if pandas is not installed."""
-        return to_pandas([dict(job.data) for job in self], list(JobData.__annotations__))
 
 
 class Bursar:
@@ -60,7 +42,9 @@ class Bursar:
     ) -> None:
         credentials = find_credentials(url, token, profile)
         if credentials.url is None:
-            raise NotSignedIn("url_missing", "No server is known. Run `bursar login <url>`, set BURSAR_URL, or pass url=.")
+            raise NotSignedIn(
+                "url_missing", "No server is known. Run `bursar login <url>`, set BURSAR_URL, or pass url=."
+            )
         self._transport = Transport(credentials.url, credentials.token, retries, insecure or credentials.insecure)
         self._feed = EventFeed(self._transport)
 
@@ -98,13 +82,17 @@ class Bursar:
         with open_input(source) as zip_file:
             return self._submit_zip(zip_file, system, project, payload, key or str(uuid.uuid4()))
 
-    def _submit_zip(self, zip_file: Optional[AnyPath], system: str, project: Optional[str], payload: Row, key: str) -> Job:
+    def _submit_zip(
+        self, zip_file: Optional[AnyPath], system: str, project: Optional[str], payload: Row, key: str
+    ) -> Job:
         headers = {
             "Payload": json.dumps(payload),
             "Content-Disposition": "attachment; filename=job.zip",
             **({} if zip_file is None else {"Content-Type": "application/zip"}),
         }
-        data = self._transport.json("POST", f"/jobs/{_target(system, project)}", headers=headers, body=zip_file, key=key)
+        data = self._transport.json(
+            "POST", f"/jobs/{target_path(system, project)}", headers=headers, body=zip_file, key=key
+        )
         return self._job(data)
 
     def quote(
@@ -123,7 +111,7 @@ class Bursar:
         payload = make_payload(command, tool, nodes, cores, runtime, None, None, params)
         headers = {"Payload": json.dumps(payload)}
         quote_data: QuoteData = self._transport.json(
-            "POST", f"/quotes/{_target(system, project)}", headers=headers, key=str(uuid.uuid4())
+            "POST", f"/quotes/{target_path(system, project)}", headers=headers, key=str(uuid.uuid4())
         )
         return quote_data
 
@@ -145,8 +133,8 @@ class Bursar:
         query: Dict[str, Any] = {"limit": str(_PAGE_SIZE), "stage": stage, "title": title, "tag": tag}
         query["failed"] = None if failed is None else str(failed).lower()
         query["terminal"] = None if done is None else str(done).lower()
-        query["since"] = None if since is None else _time_text(since)
-        path = "/jobs/" if system is None else f"/jobs/{_target(system, project)}"
+        query["since"] = None if since is None else time_text(since)
+        path = "/jobs/" if system is None else f"/jobs/{target_path(system, project)}"
         found: List[JobData] = []
         while True:
             page, cursor = self._transport.send("GET", path, _read_page, params=query)
@@ -165,9 +153,13 @@ class Bursar:
         if len(exact or matches) == 1:
             return (exact or matches)[0]
         if not matches:
-            raise BursarError("job_unknown", f'No job of yours has an id that begins with "{job_id}". `jobs()` lists them.')
+            raise BursarError(
+                "job_unknown", f'No job of yours has an id that begins with "{job_id}". `jobs()` lists them.'
+            )
         names = ("…, " if len(matches) > 5 else "") + ", ".join(job.job_id for job in matches[-5:])
-        raise BursarError("job_ambiguous", f'{len(matches)} jobs have an id that begins with "{job_id}": {names}. Give more of it.')
+        raise BursarError(
+            "job_ambiguous", f'{len(matches)} jobs have an id that begins with "{job_id}": {names}. Give more of it.'
+        )
 
     def _last_job(self) -> Job:
         # Lists are oldest first. The jobs of the last day are enough for most.
@@ -205,8 +197,11 @@ class Bursar:
     ) -> Table:
         """Every movement of time and space of a quota. Without a project: of the default project of the system."""
         name = project or str(self._system(system)["default_project"])
-        query = {"from": None if since is None else _time_text(since), "to": None if until is None else _time_text(until)}
-        data = self._transport.json("GET", f"/quotas/{_target(system, name)}statement/", params=query)
+        query = {
+            "from": None if since is None else time_text(since),
+            "to": None if until is None else time_text(until),
+        }
+        data = self._transport.json("GET", f"/quotas/{target_path(system, name)}statement/", params=query)
         rows = [
             {"resource": resource, "unit": data[resource]["unit"], **movement}
             for resource in ("time", "space")
@@ -216,7 +211,9 @@ class Bursar:
 
     def usage(self) -> Table:
         """Your usage by project and month."""
-        return Table(self._transport.json("GET", "/usage/"), ["project_hpc", "project_name", "month", "jobs", "time_seconds"])
+        return Table(
+            self._transport.json("GET", "/usage/"), ["project_hpc", "project_name", "month", "jobs", "time_seconds"]
+        )
 
     def me(self) -> Row:
         """Your user, roles, scopes and projects."""
@@ -260,39 +257,6 @@ class Bursar:
         return Job(self._transport, self._feed, data)
 
 
-def make_payload(
-    command: Optional[str],
-    tool: Optional[str],
-    nodes: Optional[int],
-    cores: Optional[int],
-    runtime: Optional[float],
-    title: Optional[str],
-    tags: Optional[Sequence[str]],
-    params: Optional[Params],
-) -> Row:
-    """The Payload of a submission. The names of the interface differ from those of Python's arguments."""
-    if (command is None) == (tool is None):
-        raise ValueError("Give either command= (for a batch system) or tool= (for a tool system).")
-    fields: Row = {"command": command, "tool": tool, "node_number": nodes, "core_number": cores, "runtime": runtime, "title": title}
-    payload = {name: str(value) for name, value in fields.items() if value is not None}
-    if tags:
-        payload["tags"] = list(tags)  # type: ignore[assignment]
-    clash = set(params or {}) & {*fields, "tags"}
-    if clash:
-        raise ValueError(f"params= must not have {', '.join(sorted(clash))}: there are arguments for it.")
-    return {**payload, **(params or {})}
-
-
-def _target(system: str, project: Optional[str]) -> str:
-    return "".join(f"{quote(part, safe='')}/" for part in (system, project) if part is not None)
-
-
 def _read_page(response: Any) -> Any:
     link = re.search(r'[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"', response.headers.get("Link", ""))
     return response.json(), None if link is None else link.group(1)
-
-
-def _time_text(value: Time) -> str:
-    if isinstance(value, datetime):
-        return value.astimezone().isoformat()
-    return value.isoformat() if isinstance(value, date) else value

@@ -12,7 +12,8 @@ from ._errors import BursarError
 from ._table import printable
 
 if TYPE_CHECKING:
-    from ._job import Job, Timeline
+    from ._job import Job
+    from ._timeline import Timeline
 
 CARD_LOG_LINES = 8
 _COLOURS = {"done": "#1a7f37", "failed": "#cf222e", "active": "#0969da"}
@@ -59,7 +60,9 @@ def _card_html(job: "Job", timeline: Optional["Timeline"], lines: List[str]) -> 
 def _timeline_row(entry: Any) -> str:
     notes = [str(entry[name]) for name in ("outcome", "reason") if entry.get(name)]
     cells = [entry["at"][:19].replace("T", " "), entry["type"], entry.get("stage") or "", ", ".join(notes)]
-    return "<tr>" + "".join(f'<td style="text-align:left">{html.escape(printable(cell))}</td>' for cell in cells) + "</tr>"
+    return (
+        "<tr>" + "".join(f'<td style="text-align:left">{html.escape(printable(cell))}</td>' for cell in cells) + "</tr>"
+    )
 
 
 class Progress:

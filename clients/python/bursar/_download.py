@@ -23,9 +23,11 @@ _BLOCK = 1 << 18
 def safe_target(folder: Path, name: str) -> Path:
     """The place of a file of a job. Raises an error if the name leads out of the folder."""
     parts = PurePosixPath(name).parts
-    is_unsafe = not parts or name.startswith("/") or ".." in parts or (os.name == "nt" and re.search(r'[\\:]', name))
+    is_unsafe = not parts or name.startswith("/") or ".." in parts or (os.name == "nt" and re.search(r"[\\:]", name))
     if is_unsafe:
-        raise BursarError("unsafe_path", f'The file "{name}" of the job has no place below {folder}, so it is not downloaded.')
+        raise BursarError(
+            "unsafe_path", f'The file "{name}" of the job has no place below {folder}, so it is not downloaded.'
+        )
     return folder.joinpath(*parts)
 
 

@@ -62,10 +62,14 @@ class JobFailed(BursarError):
     job: Optional["Job"] = None
 
 
-def error_from_problem(status: int, problem: Dict[str, Any], request_id: Optional[str], retry_after: Optional[float]) -> BursarError:
+def error_from_problem(
+    status: int, problem: Dict[str, Any], request_id: Optional[str], retry_after: Optional[float]
+) -> BursarError:
     code = str(problem.get("code") or f"http_{status}")
     detail = str(problem.get("detail") or problem.get("title") or f"The server responded with status {status}.")
-    return _error_class(code, status)(code, detail, status, request_id or problem.get("request_id"), problem, retry_after)
+    return _error_class(code, status)(
+        code, detail, status, request_id or problem.get("request_id"), problem, retry_after
+    )
 
 
 def _error_class(code: str, status: int) -> type[BursarError]:

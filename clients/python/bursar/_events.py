@@ -58,7 +58,9 @@ def _lines(response: requests.Response) -> Iterator[str]:
             yield line.rstrip(b"\r").decode("utf-8", "replace")
 
 
-def resume_stream(transport: Transport, path: str, params: Mapping[str, str], position: Optional[str]) -> Iterator[Optional[ServerSentEvent]]:
+def resume_stream(
+    transport: Transport, path: str, params: Mapping[str, str], position: Optional[str]
+) -> Iterator[Optional[ServerSentEvent]]:
     """Yields the events of a path for ever, each once: after a lost connection it continues behind the last one.
 
     It ends only on a response without content. It raises an error that a new attempt would not change, and gives up
@@ -106,7 +108,9 @@ class EventFeed:
         self._queues: Dict[str, List["queue.SimpleQueue[Notice]"]] = {}
         self._is_running = False
 
-    def subscribe(self, job_id: str, shared: "Optional[queue.SimpleQueue[Notice]]" = None) -> "queue.SimpleQueue[Notice]":
+    def subscribe(
+        self, job_id: str, shared: "Optional[queue.SimpleQueue[Notice]]" = None
+    ) -> "queue.SimpleQueue[Notice]":
         """The events of a job from now on. Read the job after this call: a change is then in the job or in the queue.
 
         Several jobs may share a queue.
@@ -136,7 +140,11 @@ class EventFeed:
         try:
             self._follow(position)
         except BaseException as error:  # Every waiting thread must learn that no event will come.
-            failure = error if isinstance(error, BursarError) else BursarError("stream_failed", f"The event stream failed: {error}.")
+            failure = (
+                error
+                if isinstance(error, BursarError)
+                else BursarError("stream_failed", f"The event stream failed: {error}.")
+            )
             with self._lock:
                 self._is_running = False
                 self._publish_all(failure)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, TypeVar, TYPE_CHECKING
 
 from ._call import pack_call
-from ._client import make_payload
 from ._errors import BursarError, JobFailed
 from ._events import Notice
 from ._job import Job
+from ._payload import make_payload
 from ._types import EventData
 
 if TYPE_CHECKING:
@@ -149,7 +149,9 @@ class Executor(BaseExecutor):
         with self._lock:
             self._futures.discard(future)
 
-    def _run(self, future: JobFuture[Any], folder: "tempfile.TemporaryDirectory[str]", zip_file: Path, title: str) -> None:
+    def _run(
+        self, future: JobFuture[Any], folder: "tempfile.TemporaryDirectory[str]", zip_file: Path, title: str
+    ) -> None:
         try:
             with folder:
                 if future.cancelled():
@@ -211,7 +213,9 @@ def _read_result(job: Job) -> Tuple[Any, Optional[BaseException]]:
     try:
         kind, value, trace = pickle.loads(content)
     except Exception as error:
-        return None, BursarError("result_unreadable", f"The result of the job {job.job_id} cannot be unpickled here: {error}.")
+        return None, BursarError(
+            "result_unreadable", f"The result of the job {job.job_id} cannot be unpickled here: {error}."
+        )
     if kind == "value":
         return value, None
     failure = value if kind == "error" else RuntimeError(value)

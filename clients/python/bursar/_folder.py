@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -61,41 +62,46 @@ def zip_folder(folder: AnyPath, target: AnyPath) -> None:
 def list_files(folder: Path) -> List[Tuple[str, Optional[Path]]]:
     """Name in the zip and path of each file, sorted. An empty folder has no path; one with ignored files alone is left out.
 
-    A link to a file counts as that file. A link to a folder is an error, because it could lead in a circle or out of the
-    folder.
+    Links are followed, because the server accepts none in a zip.
     """
     ignore_file = folder / IGNORE_FILE
     rules = IgnoreRules(ignore_file.read_text("utf-8", "surrogateescape") if ignore_file.is_file() else "")
-    return sorted(_walk(folder, "", rules), key=lambda item: item[0])
+    return sorted(_walk(folder, "", rules, [os.path.realpath(folder)]), key=lambda item: item[0])
 
 
-def _walk(folder: Path, prefix: str, rules: IgnoreRules) -> Iterator[Tuple[str, Optional[Path]]]:
+def _walk(folder: Path, prefix: str, rules: IgnoreRules, parents: List[str]) -> Iterator[Tuple[str, Optional[Path]]]:
     is_empty = True
     for entry in os.scandir(folder):
         is_empty = False
         name = prefix + entry.name
-        is_folder = entry.is_dir(follow_symlinks=False)
+        is_folder = entry.is_dir()
         if rules.ignores(name, is_folder):
             continue
-        if is_folder:
-            yield from _walk(Path(entry.path), name + "/", rules)
-        else:
+        if not is_folder:
             yield name, _regular_file(entry, name)
+            continue
+        real = os.path.realpath(entry.path)
+        if real in parents:
+            raise _invalid(f"{name} is a link to a folder that it is in")
+        yield from _walk(Path(entry.path), name + "/", rules, [*parents, real])
     if is_empty and prefix:
         yield prefix[:-1], None
 
 
 def _regular_file(entry: "os.DirEntry[str]", name: str) -> Path:
-    advice = f"Remove it or name it in {IGNORE_FILE}."
     try:
         mode = entry.stat().st_mode
-    except FileNotFoundError:
-        raise BursarError("invalid_zip", f"{name} is a link to a file that does not exist. {advice}") from None
-    if stat.S_ISDIR(mode):
-        raise BursarError("invalid_zip", f"{name} is a link to a folder. {advice}")
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ELOOP):
+            raise
+        raise _invalid(f"{name} is a link to nothing") from None
     if not stat.S_ISREG(mode):
-        raise BursarError("invalid_zip", f"{name} is not a regular file. {advice}")
+        raise _invalid(f"{name} is neither a file nor a folder")
     return Path(entry.path)
+
+
+def _invalid(problem: str) -> BursarError:
+    return BursarError("invalid_input", f"{problem}. Remove it, or name it in {IGNORE_FILE}.")
 
 
 def write_entry(archive: zipfile.ZipFile, name: str, content: bytes) -> None:

@@ -97,7 +97,9 @@ class Transport:
             time.sleep(retry_delay(attempt, failure))
             attempt += 1
 
-    def open(self, path: str, params: Optional[Mapping[str, Any]] = None, headers: Optional[Mapping[str, str]] = None) -> requests.Response:
+    def open(
+        self, path: str, params: Optional[Mapping[str, Any]] = None, headers: Optional[Mapping[str, str]] = None
+    ) -> requests.Response:
         """Sends one GET and returns the response, whose body is not yet read. The caller closes it and handles lost connections."""
         return self._attempt("GET", path, params, dict(headers or {}), None)
 
@@ -167,7 +169,12 @@ def is_transient(error: BursarError) -> bool:
     """Whether the same request may succeed in a while."""
     if error.code in _NOT_TRANSIENT:
         return False
-    return error.code in ("server_unreachable", "idempotency_key_in_use", "timeout") or error.status in (429, 502, 503, 504)
+    return error.code in ("server_unreachable", "idempotency_key_in_use", "timeout") or error.status in (
+        429,
+        502,
+        503,
+        504,
+    )
 
 
 def retry_delay(attempt: int, error: Optional[BursarError] = None) -> float:
@@ -187,13 +194,17 @@ def _response_error(response: requests.Response) -> BursarError:
     request_id = response.headers.get("X-Request-Id")
     if 300 <= response.status_code < 400:
         target = response.headers.get("Location", "another address")
-        return BursarError("redirected", f"The server redirects to {target}. Use that address.", response.status_code, request_id)
+        return BursarError(
+            "redirected", f"The server redirects to {target}. Use that address.", response.status_code, request_id
+        )
     try:
         problem = response.json()
     except (ValueError, *_LOST):
         problem = {}
     retry_after = _parse_retry_after(response.headers.get("Retry-After"))
-    error = error_from_problem(response.status_code, problem if isinstance(problem, dict) else {}, request_id, retry_after)
+    error = error_from_problem(
+        response.status_code, problem if isinstance(problem, dict) else {}, request_id, retry_after
+    )
     if isinstance(error, NotSignedIn):
         error.detail += " Run `bursar login`, set BURSAR_TOKEN, or pass token=."
     return error

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import queue
-import re
 import time
 import uuid
 from pathlib import Path
@@ -13,33 +11,15 @@ from typing import Any, Callable, Iterator, List, Literal, Optional, Union, over
 from ._display import Progress, card
 from ._download import download, is_current, quote_path, safe_target, set_time
 from ._errors import BursarError, JobFailed
-from ._events import Notice, resume_stream
+from ._events import Notice
 from ._http import Transport
-from ._table import Table
+from ._log import follow_log, read_log, read_log_tail
+from ._table import Table, format_html, format_text, to_pandas
+from ._timeline import Timeline
 from ._types import AnyPath, EventData, JobData, Row
 
 if TYPE_CHECKING:
     from ._events import EventFeed
-
-_TAIL_BYTES = 8192
-
-
-class Timeline(Table):
-    """The history of a job, one row for each event."""
-
-    def __init__(self, data: Row) -> None:
-        columns = ["at", "type", "stage", "outcome", "reason", "exit_code", "used_seconds", "charged_seconds"]
-        super().__init__(data["entries"], columns)
-        self.tags: List[str] = list(data["tags"])
-        #: Requested time, wall-clock time and charged time. The latter two are None until the job has ended.
-        self.asked_seconds: int = data["asked_seconds"]
-        self.used_seconds: Optional[int] = data["used_seconds"]
-        self.charged_seconds: Optional[int] = data["charged_seconds"]
-
-    def cost_text(self) -> str:
-        if self.charged_seconds is None:
-            return f"costs at most {self.asked_seconds:,} s"
-        return f"cost {self.charged_seconds:,} s of at most {self.asked_seconds:,} s"
 
 
 class Job:
@@ -153,7 +133,9 @@ class Job:
                     notice = own_notices.get(timeout=_next_wait(deadline, display))
                 except queue.Empty:
                     if deadline is not None and time.monotonic() >= deadline:
-                        raise TimeoutError(f"The job {self.job_id} has not ended after {timeout} s. It continues.") from None
+                        raise TimeoutError(
+                            f"The job {self.job_id} has not ended after {timeout} s. It continues."
+                        ) from None
                     continue
                 if isinstance(notice, BursarError):
                     raise notice
@@ -173,10 +155,12 @@ class Job:
             self.data = event["job"]
 
     @overload
-    def log(self, *, follow: Literal[False] = False, stream: Literal["stdout", "stderr"] = "stdout") -> str: ...
+    def log(self, *, follow: Literal[False] = False, stream: Literal["stdout", "stderr"] = "stdout") -> str:
+        ...
 
     @overload
-    def log(self, *, follow: Literal[True], stream: Literal["stdout", "stderr"] = "stdout") -> Iterator[str]: ...
+    def log(self, *, follow: Literal[True], stream: Literal["stdout", "stderr"] = "stdout") -> Iterator[str]:
+        ...
 
     def log(self, *, follow: bool = False, stream: Literal["stdout", "stderr"] = "stdout") -> Union[str, Iterator[str]]:
         """The output of the job: the text up to now; with `follow=True` an iterator over its lines until the job has ended.
@@ -184,42 +168,16 @@ class Job:
         Lines keep their line feed. A lost connection is resumed: no line is missing or repeated.
         """
         if follow:
-            return self._follow_log(stream)
-        return str(self._transport.send("GET", self._log_path, lambda response: _text(response), params={"stream": stream}))
+            return follow_log(self._transport, self._log_path, stream)
+        return read_log(self._transport, self._log_path, {"stream": stream})
 
     @property
     def _log_path(self) -> str:
         return f"/jobs/{self._path}log/"
 
-    def _follow_log(self, stream: str) -> Iterator[str]:
-        params = {"stream": stream, "follow": "1"}
-        for event in resume_stream(self._transport, self._log_path, params, None):
-            if event is None:
-                continue
-            if event.type == "end":
-                return
-            # The server sends whole lines, and only a line feed ends a line.
-            yield from re.findall(r"[^\n]*\n|[^\n]+", json.loads(event.data)["text"])
-
     def log_tail(self, lines: int = 10, stream: Literal["stdout", "stderr"] = "stdout") -> List[str]:
         """The last lines of the output, without reading a long log from its start."""
-        offset = max(0, self._log_size(stream) - _TAIL_BYTES)
-        params = {"stream": stream, "offset": str(offset)}
-        text = str(self._transport.send("GET", self._log_path, _text, params=params))
-        tail = text.split("\n")
-        complete = tail[1:] if offset > 0 else tail
-        return (complete[:-1] if complete and complete[-1] == "" else complete)[-lines:]
-
-    def _log_size(self, stream: str) -> int:
-        """The number of bytes of the log. The server names it when it refuses an offset beyond the end."""
-        try:
-            self._transport.send("GET", self._log_path, lambda _: None, params={"stream": stream, "offset": str(2**53 - 1)})
-        except BursarError as error:
-            size = re.search(r"has (\d+) bytes", error.detail)
-            if error.code != "range_not_satisfiable" or size is None:
-                raise
-            return int(size.group(1))
-        return 0
+        return read_log_tail(self._transport, self._log_path, stream, lines)
 
     def files(self, folder: str = "") -> Table:
         """The files of the job, with `path`, `size` in bytes and `modified`."""
@@ -235,7 +193,13 @@ class Job:
         folder = Path(to)
         files = self.files()
         if path is not None:
-            files = Table([file for file in files if file["path"] == path or (path.endswith("/") and file["path"].startswith(path))])
+            files = Table(
+                [
+                    file
+                    for file in files
+                    if file["path"] == path or (path.endswith("/") and file["path"].startswith(path))
+                ]
+            )
             if not files:
                 raise BursarError("file_unknown", f'The job has no file "{path}". `job.files()` lists its files.', 404)
         return [self._download_file(folder, file) for file in files]
@@ -249,7 +213,9 @@ class Job:
 
     def read(self, path: str) -> bytes:
         """The content of one file."""
-        content: bytes = self._transport.send("GET", f"/files/{self._path}{quote_path(path)}", lambda response: response.content)
+        content: bytes = self._transport.send(
+            "GET", f"/files/{self._path}{quote_path(path)}", lambda response: response.content
+        )
         return content
 
     def archive(self, to: AnyPath) -> Path:
@@ -282,6 +248,23 @@ def _next_wait(deadline: Optional[float], display: Optional[Progress]) -> Option
     return min(waits) if waits else None
 
 
-def _text(response: Any) -> str:
-    content: bytes = response.content
-    return content.decode("utf-8", "replace")
+_COLUMNS = ["job_id", "title", "stage", "system", "project", "init_date", "end_date"]
+
+
+class Jobs(List[Job]):
+    """A list of jobs that prints as a table."""
+
+    def _rows(self) -> List[List[Any]]:
+        return [
+            [j.job_id, j.title, j.stage, j.system, j.project, j.data["init_date"], j.data["end_date"]] for j in self
+        ]
+
+    def __repr__(self) -> str:
+        return format_text(_COLUMNS, self._rows())
+
+    def _repr_html_(self) -> str:
+        return format_html(_COLUMNS, self._rows())
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with the fields of the Job objects. Raises ImportError if pandas is not installed."""
+        return to_pandas([dict(job.data) for job in self], list(JobData.__annotations__))

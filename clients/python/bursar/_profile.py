@@ -62,10 +62,14 @@ def _find_profile(name: Optional[str], url: Optional[str]) -> Tuple[str, Optiona
 def read_profiles(path: Path) -> Dict[str, Any]:
     try:
         if os.name == "posix" and path.stat().st_mode & 0o077:
-            raise BursarError("invalid_profile", f"Other users can read {path}, which has your tokens. Run: chmod 600 '{path}'")
+            raise BursarError(
+                "invalid_profile", f"Other users can read {path}, which has your tokens. Run: chmod 600 '{path}'"
+            )
         data = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise BursarError("invalid_profile", f"{path} is not valid JSON. Repair it, or remove it and run `bursar login`.") from error
+        raise BursarError(
+            "invalid_profile", f"{path} is not valid JSON. Repair it, or remove it and run `bursar login`."
+        ) from error
     return data if isinstance(data, dict) else {}

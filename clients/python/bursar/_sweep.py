@@ -111,7 +111,9 @@ def run_sweep(
     return sweep
 
 
-def _submit(bursar: "Bursar", zip_file: Optional[AnyPath], system: str, project: Optional[str], payload: Row, key: str) -> Job:
+def _submit(
+    bursar: "Bursar", zip_file: Optional[AnyPath], system: str, project: Optional[str], payload: Row, key: str
+) -> Job:
     while True:
         try:
             return bursar._submit_zip(zip_file, system, project, payload, key)
@@ -153,7 +155,9 @@ def _check_names(params: Dict[str, Sequence[Param]], settings: Row) -> None:
     used = {match for value in settings.values() if isinstance(value, str) for match in _PLACEHOLDER.findall(value)}
     unused = [name for name in params if name not in used]
     if unused and "command" in settings:
-        raise ValueError(f"The command does not use {', '.join(unused)}: write {{{unused[0]}}} where its value belongs.")
+        raise ValueError(
+            f"The command does not use {', '.join(unused)}: write {{{unused[0]}}} where its value belongs."
+        )
     clash = [name for name in unused if name in settings]
     if clash:
         raise ValueError(f"{', '.join(clash)} is given twice: as a setting, and as a parameter of the sweep.")

@@ -70,8 +70,15 @@ def _request_token(profile: Dict[str, Any]) -> Dict[str, Any]:
         raise BursarError("sign_in_failed", f"{issuer['issuer']} did not renew your token: {error}.") from error
     if response.status_code != 200 or "access_token" not in answer:
         reason = answer.get("error_description") or answer.get("error") or f"status {response.status_code}"
-        raise NotSignedIn("sign_in_ended", f"Your sign-in at {issuer['issuer']} has ended ({reason}). Run `bursar login {profile['url']}`.")
-    renewed = {**profile, "token": answer["access_token"], "issuer": {**issuer, "refresh_token": answer.get("refresh_token") or issuer["refresh_token"]}}
+        raise NotSignedIn(
+            "sign_in_ended",
+            f"Your sign-in at {issuer['issuer']} has ended ({reason}). Run `bursar login {profile['url']}`.",
+        )
+    renewed = {
+        **profile,
+        "token": answer["access_token"],
+        "issuer": {**issuer, "refresh_token": answer.get("refresh_token") or issuer["refresh_token"]},
+    }
     renewed.pop("expires_at")
     if "expires_in" in answer:
         end = datetime.fromtimestamp(time.time() + float(answer["expires_in"]), timezone.utc)
@@ -89,7 +96,9 @@ def _file_lock(path: Path) -> Iterator[None]:
             break
         except FileExistsError:
             if time.monotonic() > deadline:
-                raise BursarError("profile_locked", f"Another program holds {path}. If none is running, remove the file.") from None
+                raise BursarError(
+                    "profile_locked", f"Another program holds {path}. If none is running, remove the file."
+                ) from None
             _remove_stale(path)
             time.sleep(0.05)
     try:

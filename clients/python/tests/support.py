@@ -1,4 +1,4 @@
-"""What the tests share: a client of the server that BURSAR_URL and BURSAR_TOKEN name, folders, and a proxy that cuts."""
+"""Shared by the tests: a client of the server that BURSAR_URL and BURSAR_TOKEN name, folders, and a proxy that cuts."""
 
 from __future__ import annotations
 

@@ -44,7 +44,9 @@ class ConnectionTest(ServerTest):
         self.assertEqual(self.bursar.jobs(tag=tag), [job])
 
     def test_downloads_resume_where_they_were_cut(self) -> None:
-        job = self.run_command("head -c 3000000 /dev/urandom > large.bin; sha256sum large.bin; sleep 0.1").wait(check=True)
+        job = self.run_command("head -c 3000000 /dev/urandom > large.bin; sha256sum large.bin; sleep 0.1").wait(
+            check=True
+        )
         proxy = self.proxy(lambda connection: 900_000 if connection % 2 == 0 and connection < 8 else None)
         through_proxy = client(proxy.url).job(job.job_id)
         (place,) = through_proxy.download(self.folder / "out", "large.bin")
@@ -53,7 +55,9 @@ class ConnectionTest(ServerTest):
         self.assertEqual(list((self.folder / "out").iterdir()), [place], "no part remains")
 
     def test_a_download_continues_in_a_later_call(self) -> None:
-        job = self.run_command("head -c 3000000 /dev/urandom > large.bin; sha256sum large.bin; sleep 0.1").wait(check=True)
+        job = self.run_command("head -c 3000000 /dev/urandom > large.bin; sha256sum large.bin; sleep 0.1").wait(
+            check=True
+        )
         out = self.folder / "out"
         proxy = self.proxy(lambda _: 1_000_000)
         impatient = Bursar(proxy.url, os.environ["BURSAR_TOKEN"], retries=0)

@@ -17,7 +17,7 @@ from .support import ServerTest
 # The job has a part of this module: it imports bursar, which the system does not have, and .support, which is sent along.
 
 #: A script, as a user writes it: it imports bursar, which the system does not have, and has no guard against a second run.
-SCRIPT = '''
+SCRIPT = """
 from __future__ import annotations
 import math, os.path, sys, typing
 from dataclasses import dataclass
@@ -41,10 +41,10 @@ def shift(point: Missing, by=SCALE):
 
 with Executor(Bursar(), system="hpc_one", runtime=0.1) as executor:
     print(executor.submit(shift, Point(2)).result(), os.path.basename(executor.submit(Point.norm, ORIGIN).result().hex()))
-'''
+"""
 
 #: The same as in a notebook: the functions have a source, but __main__ has no file.
-NOTEBOOK = '''
+NOTEBOOK = """
 import linecache, sys
 sys.modules["cloudpickle"] = None
 from bursar import Bursar, Executor
@@ -54,7 +54,7 @@ exec(compile(cell, "<cell-1>", "exec"))
 del globals()["__file__"]
 with Executor(Bursar(), system="hpc_two", runtime=0.1) as executor:
     print(executor.submit(area, 2).result())
-'''
+"""
 
 
 def raise_key_error(name: str) -> None:
@@ -73,7 +73,9 @@ class ExecutorTest(ServerTest):
             executor.submit(pow, 1, 1)
 
     def test_exceptions_and_results_that_cannot_be_pickled_come_back_as_errors(self) -> None:
-        with mock.patch.dict(sys.modules, {"cloudpickle": None}), Executor(self.bursar, system="hpc_two", delete_files=True, runtime=0.1) as executor:
+        with mock.patch.dict(sys.modules, {"cloudpickle": None}), Executor(
+            self.bursar, system="hpc_two", delete_files=True, runtime=0.1
+        ) as executor:
             failing = executor.submit(raise_key_error, "missing")
             module = executor.submit(__import__, "math")
             killed = executor.submit(os.kill, 0, 9)
@@ -110,10 +112,14 @@ class ExecutorTest(ServerTest):
         self.assertIsNone(waiting.job)
 
     def test_functions_of_a_script_and_of_a_notebook_are_sent_along(self) -> None:
-        folder = self.write({"script.py": SCRIPT, "helper.py": "def one():\n    return 1\n", "notebook.py": NOTEBOOK}, "project")
+        folder = self.write(
+            {"script.py": SCRIPT, "helper.py": "def one():\n    return 1\n", "notebook.py": NOTEBOOK}, "project"
+        )
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), *sys.path[1:]])}
         processes = [
-            subprocess.Popen([sys.executable, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [sys.executable, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+            )
             for arguments in (["script.py", "plain"], ["script.py"], ["notebook.py"])
         ]
         outputs = [process.communicate(timeout=60)[0] for process in processes]

@@ -46,38 +46,122 @@ class FolderTest(unittest.TestCase):
         self.assertEqual(modes, {"a/x.sh": "0o100755", "a/y": "0o100644", "b.txt": "0o100644", "empty/": "0o40755"})
 
     def test_some_names_are_left_out_unless_a_line_brings_them_back(self) -> None:
-        source = self.write("run.sh", ".git/config", ".bursar/state", "bursar.yaml", "sub/.DS_Store", ".bursarignore", "sub/bursar.yaml")
+        source = self.write(
+            "run.sh", ".git/config", ".bursar/state", "bursar.yaml", "sub/.DS_Store", ".bursarignore", "sub/bursar.yaml"
+        )
         (source / ".bursarignore").write_text("# nothing\n")
         self.assertEqual(self.names(source), ["run.sh", "sub/bursar.yaml"])
         (source / ".bursarignore").write_text("!bursar.yaml\n")
         self.assertEqual(self.names(source), ["bursar.yaml", "run.sh", "sub/bursar.yaml"])
 
-    def test_a_link_to_a_file_is_that_file_and_other_links_are_errors(self) -> None:
-        source = self.write("data.txt")
+    def test_links_are_followed_and_those_that_lead_nowhere_are_errors(self) -> None:
+        source = self.write("data.txt", "sub/x")
         (source / "link.txt").symlink_to("data.txt")
-        self.assertEqual(self.names(source), ["data.txt", "link.txt"])
-        for name, target in (("gone", "nothing"), ("up", "..")):
-            (source / name).symlink_to(target)
-            with self.assertRaisesRegex(BursarError, name):
+        (source / "link").symlink_to("sub")
+        self.assertEqual(self.names(source), ["data.txt", "link.txt", "link/x", "sub/x"])
+        for name, target in (("gone", "nothing"), ("loop", "loop"), ("up", "..")):
+            (source / "sub" / name).symlink_to(target)
+            with self.assertRaisesRegex(BursarError, f"(sub|link)/{name} is a link to"):
                 self.names(source)
-            (source / name).unlink()
+            (source / "sub" / name).unlink()
         os.mkfifo(source / "pipe")
-        with self.assertRaisesRegex(BursarError, "pipe is not a regular file"):
+        with self.assertRaisesRegex(BursarError, "pipe is neither a file nor a folder"):
             self.names(source)
+        (source / ".bursarignore").write_text("pipe\n")
+        self.assertEqual(self.names(source), ["data.txt", "link.txt", "link/x", "sub/x"])
 
     @unittest.skipUnless(shutil.which("git"), "git is the reference for the syntax")
     def test_ignore_patterns_match_as_in_git(self) -> None:
-        names = ["a", "b.txt", "a.txt", "foo/a", "foo/bar/a.txt", "foo/bar/b", "bar/foo/a", "bar/a b", "x/y/z/a.log", "[a]", "!b", "#c", "foo/.a", "A", "a-b", "d]", "x/foo"]
+        names = [
+            "a",
+            "b.txt",
+            "a.txt",
+            "foo/a",
+            "foo/bar/a.txt",
+            "foo/bar/b",
+            "bar/foo/a",
+            "bar/a b",
+            "x/y/z/a.log",
+            "[a]",
+            "!b",
+            "#c",
+            "foo/.a",
+            "A",
+            "a-b",
+            "d]",
+            "x/foo",
+        ]
         source = self.write(*names)
         subprocess.run(["git", "init", "-q", "--bare", str(self.folder / "git")], check=True)
         fixed = [
-            "*.txt\n!a.txt", "foo/", "/foo/*\n!/foo/bar", "**/a", "foo/**", "a/**/b", "x/**/a.log", "**/foo/**", "[ab]*", "[!a]", "[^a-c]*",
-            "\\[a\\]", "\\!b", "\\#c", "bar/a\\ b", "bar/a b  ", "foo/*/a.txt", "x/*", "*", "*/", "!*/\n*", "/*\n!/x", "**", "[[:upper:]]",
-            "[]a]", "d[]]", "?", "foo//a", "/", "[a", "a\\", "***/a", "foo/bar/", "b?r", "x/**", "[a-", "[\\]a]*", "[b-a]*", "**foo/a",
+            "*.txt\n!a.txt",
+            "foo/",
+            "/foo/*\n!/foo/bar",
+            "**/a",
+            "foo/**",
+            "a/**/b",
+            "x/**/a.log",
+            "**/foo/**",
+            "[ab]*",
+            "[!a]",
+            "[^a-c]*",
+            "\\[a\\]",
+            "\\!b",
+            "\\#c",
+            "bar/a\\ b",
+            "bar/a b  ",
+            "foo/*/a.txt",
+            "x/*",
+            "*",
+            "*/",
+            "!*/\n*",
+            "/*\n!/x",
+            "**",
+            "[[:upper:]]",
+            "[]a]",
+            "d[]]",
+            "?",
+            "foo//a",
+            "/",
+            "[a",
+            "a\\",
+            "***/a",
+            "foo/bar/",
+            "b?r",
+            "x/**",
+            "[a-",
+            "[\\]a]*",
+            "[b-a]*",
+            "**foo/a",
         ]
         generator = random.Random(17)
-        atoms = ["a", "b", "foo", "bar", "*", "**", "?", "/", "/", ".txt", "[ab]", "[!x]", "x", "y", "z", ".log", "\\a", "***"]
-        generated = ["\n".join(generator.choice(["", "", "!"]) + "".join(generator.choices(atoms, k=generator.randint(1, 5))) for _ in range(generator.randint(1, 3))) for _ in range(60)]
+        atoms = [
+            "a",
+            "b",
+            "foo",
+            "bar",
+            "*",
+            "**",
+            "?",
+            "/",
+            "/",
+            ".txt",
+            "[ab]",
+            "[!x]",
+            "x",
+            "y",
+            "z",
+            ".log",
+            "\\a",
+            "***",
+        ]
+        generated = [
+            "\n".join(
+                generator.choice(["", "", "!"]) + "".join(generator.choices(atoms, k=generator.randint(1, 5)))
+                for _ in range(generator.randint(1, 3))
+            )
+            for _ in range(60)
+        ]
         for text in [*fixed, *generated]:
             with self.subTest(text=text):
                 (source / ".bursarignore").write_text(text + "\n")

@@ -29,8 +29,15 @@ class JobTest(ServerTest):
     def test_a_folder_becomes_a_job_with_log_files_and_timeline(self) -> None:
         folder = self.write({"run.sh": SCRIPT, "data/in.txt": "in", "secret.key": "k", ".bursarignore": "*.key\n"})
         job = self.bursar.submit(
-            folder, system="hpc_one", project="proj_hpc_one_01", command="sbatch run.sh world", nodes=1, cores=2, runtime=0.1,
-            title="Größe <b>&", tags=[self.tag],
+            folder,
+            system="hpc_one",
+            project="proj_hpc_one_01",
+            command="sbatch run.sh world",
+            nodes=1,
+            cores=2,
+            runtime=0.1,
+            title="Größe <b>&",
+            tags=[self.tag],
         )
         self.assertEqual(job.title, "Größe <b>&")
         self.assertFalse(job.done)
@@ -145,7 +152,9 @@ class ProgressTest(ServerTest):
     def test_on_a_terminal_one_line_changes(self) -> None:
         script = "from bursar import *; Bursar().submit(system='hpc_one', command='sleep 0.3', runtime=0.1, title='Long').wait(progress=True)"
         master, slave = pty.openpty()
-        process = subprocess.Popen([sys.executable, "-c", script], stderr=slave, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        process = subprocess.Popen(
+            [sys.executable, "-c", script], stderr=slave, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        )
         os.close(slave)
         shown = b""
         while True:
@@ -243,5 +252,3 @@ class ErrorTest(ServerTest):
         with self.assertRaisesRegex(ValueError, "no TLS"):
             Bursar("http://bursar.example.org", "token")
         self.assertEqual(Bursar("http://bursar.example.org/", "token", insecure=True).url, "http://bursar.example.org")
-
-

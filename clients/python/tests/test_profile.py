@@ -55,11 +55,15 @@ class ProfileTest(unittest.TestCase):
         self.store(json.dumps(PROFILES))
         self.assertEqual(self.find("https://other.example", None, None), ("https://other.example", None))
         self.assertEqual(self.find("https://lab.example/", None, None), ("https://lab.example", "lab-token"))
-        self.assertEqual(self.find(None, None, None, BURSAR_URL="http://127.0.0.1:8080"), ("http://127.0.0.1:8080", "home-token"))
+        self.assertEqual(
+            self.find(None, None, None, BURSAR_URL="http://127.0.0.1:8080"), ("http://127.0.0.1:8080", "home-token")
+        )
         self.assertEqual(self.find("http://127.0.0.1:8080", None, "lab"), ("http://127.0.0.1:8080", None))
 
     def test_missing_and_damaged_profiles_are_errors_with_a_next_step(self) -> None:
-        with mock.patch.dict(os.environ, self.environment, clear=True), self.assertRaisesRegex(NotSignedIn, "bursar login"):
+        with mock.patch.dict(os.environ, self.environment, clear=True), self.assertRaisesRegex(
+            NotSignedIn, "bursar login"
+        ):
             Bursar()
         self.store("{")
         with self.assertRaisesRegex(BursarError, "not valid JSON"):
@@ -78,7 +82,11 @@ class ProfileTest(unittest.TestCase):
             def do_POST(self) -> None:
                 forms.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
                 is_known = "refresh_token=first" in forms[-1]
-                answer = {"access_token": "new", "refresh_token": "second", "expires_in": 300} if is_known else {"error": "invalid_grant"}
+                answer = (
+                    {"access_token": "new", "refresh_token": "second", "expires_in": 300}
+                    if is_known
+                    else {"error": "invalid_grant"}
+                )
                 content = json.dumps(answer).encode()
                 self.send_response(200 if is_known else 400)
                 self.send_header("Content-Length", str(len(content)))
@@ -92,8 +100,19 @@ class ProfileTest(unittest.TestCase):
         self.addCleanup(server.server_close)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.shutdown)
-        issuer = {"issuer": "https://id.example", "client_id": "bursar", "token_endpoint": f"http://127.0.0.1:{server.server_port}/", "refresh_token": "first"}
-        profile = {"url": "https://lab.example", "token": "old", "user": "1", "expires_at": "2020-01-01T00:00:00.000Z", "issuer": issuer}
+        issuer = {
+            "issuer": "https://id.example",
+            "client_id": "bursar",
+            "token_endpoint": f"http://127.0.0.1:{server.server_port}/",
+            "refresh_token": "first",
+        }
+        profile = {
+            "url": "https://lab.example",
+            "token": "old",
+            "user": "1",
+            "expires_at": "2020-01-01T00:00:00.000Z",
+            "issuer": issuer,
+        }
         self.store(json.dumps({"current": "lab", "profiles": {"lab": profile}}))
         with ThreadPoolExecutor(4) as pool, mock.patch.dict(os.environ, self.environment, clear=True):
             tokens = list(pool.map(lambda _: find_credentials(None, None, None).token(), range(4)))

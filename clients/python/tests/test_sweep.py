@@ -43,7 +43,8 @@ class SweepTest(ServerTest):
         script = self.folder / "sweep.py"
         script.write_text(
             "from bursar import Bursar\n"
-            'Bursar().sweep(None, {"i": list(range(12))}, system="hpc_one", command="echo {i}", runtime=0.1, name="%s")\n' % name
+            'Bursar().sweep(None, {"i": list(range(12))}, system="hpc_one", command="echo {i}", runtime=0.1, name="%s")\n'
+            % name
         )
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), *sys.path[1:]])}
         for _ in range(2):
@@ -53,7 +54,9 @@ class SweepTest(ServerTest):
                 time.sleep(0.01)
             process.send_signal(signal.SIGKILL)
             process.wait()
-        sweep = self.bursar.sweep(None, {"i": list(range(12))}, system="hpc_one", command="echo {i}", runtime=0.1, name=name)
+        sweep = self.bursar.sweep(
+            None, {"i": list(range(12))}, system="hpc_one", command="echo {i}", runtime=0.1, name=name
+        )
         self.assertEqual(len(set(sweep.jobs)), 12)
         tag = sweep.jobs[0].timeline().tags[0]
         self.assertEqual(len(self.bursar.jobs(tag=tag)), 12)

@@ -1,0 +1,26 @@
+"""The history of a job, and what it cost."""
+
+from __future__ import annotations
+
+from typing import List, Optional
+
+from ._table import Table
+from ._types import Row
+
+
+class Timeline(Table):
+    """The history of a job, one row for each event."""
+
+    def __init__(self, data: Row) -> None:
+        columns = ["at", "type", "stage", "outcome", "reason", "exit_code", "used_seconds", "charged_seconds"]
+        super().__init__(data["entries"], columns)
+        self.tags: List[str] = list(data["tags"])
+        #: Requested time, wall-clock time and charged time. The latter two are None until the job has ended.
+        self.asked_seconds: int = data["asked_seconds"]
+        self.used_seconds: Optional[int] = data["used_seconds"]
+        self.charged_seconds: Optional[int] = data["charged_seconds"]
+
+    def cost_text(self) -> str:
+        if self.charged_seconds is None:
+            return f"costs at most {self.asked_seconds:,} s"
+        return f"cost {self.charged_seconds:,} s of at most {self.asked_seconds:,} s"
