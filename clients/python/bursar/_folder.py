@@ -74,7 +74,7 @@ def _walk(folder: Path, prefix: str, rules: IgnoreRules, parents: List[str]) -> 
     for entry in os.scandir(folder):
         is_empty = False
         name = prefix + entry.name
-        is_folder = entry.is_dir()
+        is_folder = os.path.isdir(entry.path)
         if rules.ignores(name, is_folder):
             continue
         if not is_folder:
