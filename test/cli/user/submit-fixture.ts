@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { Context } from '../../../src/cli/user/context.ts';
-import { runCommand } from '../../../src/cli/user/run-command.ts';
+import { runCommand } from '../../../src/cli/user/execute-command.ts';
 import { bursar, type CommandOutcome, program } from '../../support/command-line.ts';
 
 interface CommandModule<Options> {

@@ -1,0 +1,37 @@
+import { type Context, createContext } from './context.ts';
+import { exitCodes } from './exit-codes.ts';
+import { reportError } from './report-error.ts';
+import type { CommonOptions, Surroundings } from './surroundings.ts';
+
+/** A command. `Options` are its options and its arguments, by their names. */
+export type Run<Options> = (context: Context, options: Options) => Promise<void>;
+
+/** Runs a command in the given surroundings. Returns its exit code. */
+export async function runCommand<Options extends CommonOptions>(
+  load: () => Promise<Run<Options>>,
+  surroundings: Surroundings,
+  options: Options,
+): Promise<number> {
+  const context = createContext(surroundings, options);
+  try {
+    const run = await load();
+    await run(context, options);
+    return surroundings.signal.aborted ? reportInterrupt(context) : context.exitCode;
+  } catch (error) {
+    if (surroundings.signal.aborted) return reportInterrupt(context);
+    if (isClosedOutput(error)) return context.exitCode;
+    return reportError(context, error);
+  }
+}
+
+/** Ctrl-C while a job is watched leaves the job alone. */
+function reportInterrupt({ detachMessage, note }: Context): number {
+  if (detachMessage === undefined) return exitCodes.interrupted.code;
+  note(detachMessage);
+  return exitCodes.jobUnfinished.code;
+}
+
+/** The reader of the output, such as `head`, has enough. */
+function isClosedOutput(error: unknown): boolean {
+  return ['EPIPE', 'ERR_STREAM_DESTROYED'].includes((error as NodeJS.ErrnoException).code ?? '');
+}
