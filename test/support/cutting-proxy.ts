@@ -9,6 +9,8 @@ export interface CuttingProxy {
   url: string;
   /** The next connection that carries this many bytes in this direction is reset. Several cuts apply one after another. */
   cutAfter(direction: Direction, bytes: number): void;
+  /** The next request gets this response from the proxy, and does not reach the server. */
+  respondNext(status: string, headers: Record<string, string>, body?: string): void;
   /** Cuts that have not happened yet. */
   pendingCuts(): number;
   /** Resets all connections now. */
@@ -22,6 +24,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
   const cuts: { direction: Direction; bytes: number }[] = [];
+  const responses: string[] = [];
   const requests: string[] = [];
 
   function pass(from: Socket, to: Socket, direction: Direction) {
@@ -29,6 +32,8 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     from.on('data', (chunk: Buffer) => {
       if (direction === 'up')
         for (const [line] of chunk.toString('latin1').matchAll(/^[A-Z]+ \/\S* HTTP\/1\.1/gm)) requests.push(line);
+      const response = direction === 'up' ? responses.shift() : undefined;
+      if (response !== undefined) return void from.end(response);
       carried += chunk.length;
       const [cut] = cuts;
       if (cut?.direction === direction && carried >= cut.bytes) {
@@ -62,6 +67,11 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   return {
     url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
     cutAfter: (direction, bytes) => cuts.push({ direction, bytes }),
+    respondNext: (status, headers, body = '') => {
+      const fields = { ...headers, 'content-length': String(Buffer.byteLength(body)), connection: 'close' };
+      const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+      responses.push(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`);
+    },
     pendingCuts: () => cuts.length,
     cutAll,
     requests: () => requests,

@@ -8,7 +8,11 @@ export type ZipBody = Blob | Uint8Array<ArrayBuffer> | (() => RequestBody);
 /** `json`, `text` or `response`: the form in which the caller wants the response. Each operation has a default. */
 export type ResponseForm = 'json' | 'text' | 'response';
 
-type Parameters<Id extends OperationId> = Omit<OperationTypes[Id]['data'], 'url' | 'body'> &
+/** Numbers, such as the id of a token, need not be turned into text. */
+type PathValues<Data> = Data extends { path: infer Path } ? { path: { [Name in keyof Path]: string | number } } : unknown;
+
+type Parameters<Id extends OperationId> = Omit<OperationTypes[Id]['data'], 'url' | 'body' | 'path'> &
+  PathValues<OperationTypes[Id]['data']> &
   (OperationTypes[Id]['body'] extends 'zip' ? { body?: ZipBody } : Pick<OperationTypes[Id]['data'], 'body'>);
 
 export type OperationOptions<Id extends OperationId> = Parameters<Id> & {
@@ -78,7 +82,8 @@ function fillPath(template: string, { path = {}, query = {} }: AnyOptions): stri
   for (const [name, value] of Object.entries(query))
     for (const item of Array.isArray(value) ? value : [value])
       if (item !== undefined && item !== null) search.append(name, String(item));
-  return search.size > 0 ? `${filled}?${search}` : filled;
+  const text = String(search);
+  return text === '' ? filled : `${filled}?${text}`;
 }
 
 /** A header that is an object, the Payload, becomes JSON in ASCII: headers have no other characters. */
