@@ -28,14 +28,17 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   const requests: string[] = [];
 
   function pass(from: Socket, to: Socket, direction: Direction) {
+    // Counts from the moment when the cut is the next one, whatever the connection carried before.
     let carried = 0;
+    let counted = cuts[0];
     from.on('data', (chunk: Buffer) => {
       if (direction === 'up')
         for (const [line] of chunk.toString('latin1').matchAll(/^[A-Z]+ \/\S* HTTP\/1\.1/gm)) requests.push(line);
       const response = direction === 'up' ? responses.shift() : undefined;
       if (response !== undefined) return void from.end(response);
-      carried += chunk.length;
       const [cut] = cuts;
+      if (cut !== counted) [carried, counted] = [0, cut];
+      carried += chunk.length;
       if (cut?.direction === direction && carried >= cut.bytes) {
         cuts.shift();
         from.resetAndDestroy();

@@ -9,7 +9,9 @@ export type ZipBody = Blob | Uint8Array<ArrayBuffer> | (() => RequestBody);
 export type ResponseForm = 'json' | 'text' | 'response';
 
 /** Numbers, such as the id of a token, need not be turned into text. */
-type PathValues<Data> = Data extends { path: infer Path } ? { path: { [Name in keyof Path]: string | number } } : unknown;
+type PathValues<Data> = Data extends { path: infer Path }
+  ? { path: { [Name in keyof Path]: string | number } }
+  : unknown;
 
 type Parameters<Id extends OperationId> = Omit<OperationTypes[Id]['data'], 'url' | 'body' | 'path'> &
   PathValues<OperationTypes[Id]['data']> &

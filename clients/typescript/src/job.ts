@@ -81,8 +81,11 @@ export class JobHandle {
     const onAbort = () => wake();
     signal?.addEventListener('abort', onAbort);
     try {
+      let reported = '';
       for (let job = await this.refresh({ signal }); ; ) {
-        onChange?.(job);
+        // The first events may be older than the job that was read.
+        if (JSON.stringify(job) !== reported) onChange?.(job);
+        reported = JSON.stringify(job);
         if (job.terminal_stage) return job;
         while (changes.length === 0) {
           signal?.throwIfAborted();
