@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { createWriteStream, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { after, before, describe, test } from 'node:test';
+import { ZipFile } from 'yazl';
+import { type Caller, createCaller, type Job } from '../../support/api.ts';
+import { type CuttingProxy, startCuttingProxy } from '../../support/cutting-proxy.ts';
+import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
+import { createSubmitFixture, type SubmitFixture } from './submit-fixture.ts';
+
+const blockBytes = 1_000_000;
+const blocks = 1000;
+const megabyte = 1_000_000;
+
+describe('an upload of one gigabyte', () => {
+  let server: ServerProcess;
+  let proxy: CuttingProxy;
+  let me: Caller;
+  let fixture: SubmitFixture;
+  before(async () => {
+    server = await spawnServer();
+    proxy = await startCuttingProxy(server.url);
+    me = createCaller(server.url, server.userToken);
+    fixture = createSubmitFixture(proxy.url, server.userToken);
+  });
+  after(async () => {
+    fixture.dispose();
+    await proxy.close();
+    await server.dispose();
+  });
+
+  /** Writes a zip with one uncompressed file. Returns the SHA-256 of the file. */
+  async function writeZip(path: string): Promise<string> {
+    const hash = createHash('sha256');
+    const block = randomBytes(blockBytes);
+    function* content() {
+      for (let index = 0; index < blocks; index++) {
+        block.writeUInt32LE(index);
+        const copy = Buffer.from(block);
+        hash.update(copy);
+        yield copy;
+      }
+    }
+    const zip = new ZipFile();
+    zip.addReadStream(Readable.from(content()), 'big.bin', { compress: false });
+    zip.end();
+    await pipeline(zip.outputStream, createWriteStream(path));
+    return hash.digest('hex');
+  }
+
+  test('arrives once although its connection is cut five times', async () => {
+    const path = join(fixture.folder({ 'other.txt': '' }), 'big.zip');
+    const sentHash = await writeZip(path);
+    for (const bytes of [1, 30, 60, 90, 5]) proxy.cutAfter('up', bytes * megabyte);
+    const args = ['submit', path, '--command', 'sha256sum < big.bin', '--watch', '--title', 'large'];
+    const { code, stdout, stderr } = await fixture.run(...args);
+    assert.equal(code, 0, stderr);
+    assert.equal(stdout, `${sentHash}  -\n`);
+    assert.equal(proxy.pendingCuts(), 0);
+    const uploads = proxy.requests().filter((line) => line.startsWith('POST /jobs/'));
+    assert.equal(uploads.length, 6);
+    const { body: jobs } = await me.get<Job[]>('/jobs/');
+    assert.deepEqual(
+      jobs.map(({ title }) => title),
+      ['large'],
+    );
+    assert.deepEqual(readdirSync(join(server.data, 'spool', 'incoming')), []);
+  });
+});
