@@ -1,5 +1,6 @@
-import { resolve } from 'node:path';
-import { type Bursar, type System, saveFiles } from '#client';
+import { basename, resolve } from 'node:path';
+import pLimit from 'p-limit';
+import { ApiError, type Bursar, type System, saveFiles } from '#client';
 import type { Context } from './context.ts';
 import { usageError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -9,7 +10,7 @@ import { createLocalInputCheck } from './submit/check-local-input.ts';
 import { completeSettings, type TargetedSettings } from './submit/choose-system.ts';
 import { type JobOptions, readSettings } from './submit/job-options.ts';
 import { folderOf, type OpenedInput, openJobInput } from './submit/open-input.ts';
-import { combine, parseSweptParameter } from './submit/parameters.ts';
+import { combine, describeCombination, parseSweptParameter } from './submit/parameters.ts';
 import { applyParameters } from './submit/placeholders.ts';
 import { formatCharge, requireAccepted } from './submit/quote-text.ts';
 import { resultFolderName } from './submit/result-folder.ts';
@@ -19,6 +20,9 @@ import { hasEnded, hasFailed, hasSucceeded, loadRuns, type SweepRun } from './su
 import { createScheduler } from './submit/sweep-scheduler.ts';
 import { createSweepView, summarize, sweepColumns } from './submit/sweep-view.ts';
 import { latestEvent, sourceOf, toolParameters, toSubmission, uploadRetries } from './submit.ts';
+import { escapeText } from './terminal/text.ts';
+
+const concurrentDownloads = 2;
 
 export interface SweepOptions extends JobOptions {
   input: string;
@@ -49,6 +53,7 @@ export async function run(context: Context, options: SweepOptions): Promise<void
   const columns = sweepColumns(sweep.parameterNames, options.collect !== undefined);
   const view = createSweepView(context, runs, columns);
   context.detachMessage = 'The jobs that are submitted run on. Run the same command again: it goes on where it was.';
+  const limitDownloads = pLimit(concurrentDownloads);
   const scheduler = createScheduler({
     client,
     journal,
@@ -68,7 +73,8 @@ export async function run(context: Context, options: SweepOptions): Promise<void
     onChange: view.update,
     onEnd: async (ended) => {
       if (options.collect === undefined || !hasSucceeded(ended)) return;
-      await collectResults(client, journal, ended, resolve(options.collect), signal);
+      const folder = resolve(options.collect);
+      await limitDownloads(() => collectResults(context, client, journal, ended, folder));
       view.update();
     },
     signal,
@@ -117,7 +123,8 @@ async function planSweep(context: Context, client: Bursar, options: SweepOptions
   }
   const parameterNames = parameters.map(({ name }) => name);
   const { url } = await resolveAccount(context.env, context.options);
-  const identity = `${input.path} ${describeSweep(url, settings, parameterNames)}`;
+  const name = input.kind === 'zip' ? basename(input.path) : '';
+  const identity = `${name} ${describeSweep(url, settings, parameterNames)}`;
   return { input, system, planned, parameterNames, journal: openSweepJournal(folderOf(input), identity) };
 }
 
@@ -157,15 +164,21 @@ function parseMaxRunning(text: string | undefined): number {
 
 /** Downloads the files of a job into a folder with the name of its parameters. Goes on where an earlier run stopped. */
 async function collectResults(
+  context: Context,
   client: Bursar,
   journal: SweepJournal,
   ended: SweepRun,
   folder: string,
-  signal: AbortSignal,
-) {
+): Promise<void> {
   const target = resolve(folder, resultFolderName(ended.combination));
   if (ended.job === null || ended.collectedTo === target) return;
-  await saveFiles(client.job(ended.job), target, { signal });
+  try {
+    await saveFiles(client.job(ended.job), target, { signal: context.signal });
+  } catch (error) {
+    // The results of the others are still wanted.
+    if (!(error instanceof ApiError) || error.code !== 'files_deleted') throw error;
+    return context.note(`${describeCombination(ended.combination)}: ${escapeText(error.detail)}`);
+  }
   journal.addCollected(ended.combination, target);
   ended.collectedTo = target;
 }
@@ -185,6 +198,8 @@ async function printRuns(context: Context, runs: readonly SweepRun[], columns: R
     }));
     return await context.printJson(results);
   }
+  // On a terminal the live table stays.
+  if (context.isTerminal) return;
   await context.printTable(runs, columns, 'There are no combinations.');
   context.note(summarize(runs));
 }

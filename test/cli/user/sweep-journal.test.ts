@@ -29,14 +29,17 @@ describe('the journal of a sweep', () => {
     first.addAttempt({ a: '2', b: '2' }, 1);
     const second = openSweepJournal(folder, 'one');
     assert.equal(second.sweepId, first.sweepId);
-    assert.deepEqual(second.find({ b: '2', a: '1' }), { attempt: 1, job, collectedTo: null });
-    assert.deepEqual(second.find({ a: '2', b: '2' }), { attempt: 1, job: null, collectedTo: null });
+    assert.deepEqual(second.find({ b: '2', a: '1' }), { attempt: 1, job, outcome: null, collectedTo: null });
+    assert.deepEqual(second.find({ a: '2', b: '2' }), { attempt: 1, job: null, outcome: null, collectedTo: null });
+    second.addEnd({ a: '1', b: '2' }, 'succeeded');
+    assert.equal(openSweepJournal(folder, 'one').find({ a: '1', b: '2' })?.outcome, 'succeeded');
     second.addCollected({ a: '1', b: '2' }, 'results');
     assert.equal(openSweepJournal(folder, 'one').find({ a: '1', b: '2' })?.collectedTo, 'results');
     second.addAttempt({ a: '1', b: '2' }, 2);
     assert.deepEqual(openSweepJournal(folder, 'one').find({ a: '1', b: '2' }), {
       attempt: 2,
       job: null,
+      outcome: null,
       collectedTo: null,
     });
   });

@@ -24,6 +24,8 @@ export interface SweepJournal {
   /** Announces a submission. Must be called before the request is sent. */
   addAttempt(combination: Combination, attempt: number): SweepEntry;
   addJob(combination: Combination, job: SweepJob): void;
+  /** Records how the job ended, so that nobody must read that again. */
+  addEnd(combination: Combination, outcome: string): void;
   /** Records that all files of the job are in the folder of results. */
   addCollected(combination: Combination, folder: string): void;
 }
@@ -38,6 +40,8 @@ export interface SweepJob {
 export interface SweepEntry {
   attempt: number;
   job: SweepJob | null;
+  /** Null if it is not known here. */
+  outcome: string | null;
   collectedTo: string | null;
 }
 
@@ -45,6 +49,7 @@ type JournalRecord =
   | { type: 'sweep'; version: 1; sweep_id: string }
   | { type: 'submitting'; combination: string; attempt: number }
   | { type: 'submitted'; combination: string; job: SweepJob }
+  | { type: 'ended'; combination: string; outcome: string }
   | { type: 'collected'; combination: string; folder: string };
 
 const stateFolder = '.bursar';
@@ -89,21 +94,25 @@ export function openSweepJournal(folder: string, identity: string): SweepJournal
     addAttempt(combination, attempt) {
       const key = toKey(combination);
       add({ type: 'submitting', combination: key, attempt });
-      return entries.get(key) ?? { attempt, job: null, collectedTo: null };
+      return entries.get(key) ?? newEntry(attempt);
     },
     addJob: (combination, { job_id, hpc, project_name }) =>
       add({ type: 'submitted', combination: toKey(combination), job: { job_id, hpc, project_name } }),
+    addEnd: (combination, outcome) => add({ type: 'ended', combination: toKey(combination), outcome }),
     addCollected: (combination, collectedTo) =>
       add({ type: 'collected', combination: toKey(combination), folder: collectedTo }),
   };
 }
 
+const newEntry = (attempt: number): SweepEntry => ({ attempt, job: null, outcome: null, collectedTo: null });
+
 function applyRecord(entries: Map<string, SweepEntry>, record: JournalRecord): void {
   if (record.type === 'sweep') return;
   const entry = entries.get(record.combination);
   if (record.type === 'submitting') {
-    entries.set(record.combination, { attempt: record.attempt, job: null, collectedTo: null });
+    entries.set(record.combination, newEntry(record.attempt));
   } else if (entry !== undefined && record.type === 'submitted') entry.job = record.job;
+  else if (entry !== undefined && record.type === 'ended') entry.outcome = record.outcome;
   else if (entry !== undefined && record.type === 'collected') entry.collectedTo = record.folder;
 }
 

@@ -1,7 +1,10 @@
+import pLimit from 'p-limit';
 import { ApiError, type Bursar, type Job } from '#client';
 import type { TargetedSettings } from './choose-system.ts';
 import type { Combination } from './parameters.ts';
 import { attemptTag, type SweepJournal, submissionKey, sweepTag } from './sweep-journal.ts';
+
+const concurrentReads = 8;
 
 /** One combination of a sweep, with its job as far as there is one. */
 export interface SweepRun {
@@ -20,7 +23,7 @@ export const isUnfinished = ({ isSubmitting, job }: SweepRun) => isSubmitting ||
 export const hasEnded = ({ job }: SweepRun) => job?.terminal_stage === true;
 export const hasFailed = ({ job }: SweepRun) => job?.failed === true;
 
-/** A cancelled job has no results either. Its outcome is known from its event only, and its stage has no fixed name. */
+/** A cancelled job has not failed, and has no results either. Its stage has no fixed name, so that its outcome decides. */
 export const hasSucceeded = (run: SweepRun) => hasEnded(run) && !hasFailed(run) && run.outcome !== 'cancelled';
 
 /** Creates the runs of a sweep from its journal, and reads the jobs that exist. */
@@ -34,29 +37,37 @@ export async function loadRuns(
   const hasEntries = planned.some(({ combination }) => journal.find(combination) !== undefined);
   if (hasEntries)
     for await (const job of client.jobs({ tag: [sweepTag(journal.sweepId)], signal })) jobs.set(job.job_id, job);
-  const runs: SweepRun[] = [];
-  for (const { combination, settings } of planned) {
-    const entry = journal.find(combination);
-    const job = entry?.job ? (jobs.get(entry.job.job_id) ?? (await client.job(entry.job).refresh({ signal }))) : null;
-    const run: SweepRun = {
-      combination,
-      settings,
-      attempt: entry?.attempt ?? 0,
-      job,
-      outcome: null,
-      collectedTo: entry?.collectedTo ?? null,
-      isSubmitting: false,
-    };
-    // The process was killed before it could record the job, so that the job may exist.
-    if (entry !== undefined && entry.job === null) await adoptJob(client, journal, run, signal);
-    if (run.job?.terminal_stage) run.outcome = await readOutcome(client, run.job, signal);
-    runs.push(run);
+  const limit = pLimit(concurrentReads);
+  return await Promise.all(planned.map((run) => limit(() => loadRun(client, journal, run, jobs, signal))));
+}
+
+async function loadRun(
+  client: Bursar,
+  journal: SweepJournal,
+  { combination, settings }: Pick<SweepRun, 'combination' | 'settings'>,
+  jobs: ReadonlyMap<string, Job>,
+  signal: AbortSignal,
+): Promise<SweepRun> {
+  const entry = journal.find(combination);
+  const run: SweepRun = {
+    combination,
+    settings,
+    attempt: entry?.attempt ?? 0,
+    job: entry?.job ? (jobs.get(entry.job.job_id) ?? (await client.job(entry.job).refresh({ signal }))) : null,
+    outcome: entry?.outcome ?? null,
+    collectedTo: entry?.collectedTo ?? null,
+    isSubmitting: false,
+  };
+  // The process was killed before it could record the job, so that the job may exist.
+  if (entry !== undefined && entry.job === null) await adoptJob(client, journal, run, signal);
+  if (run.job?.terminal_stage && run.outcome === null) {
+    run.outcome = await readOutcome(client, run.job, signal);
+    if (run.outcome !== null) journal.addEnd(combination, run.outcome);
   }
-  return runs;
+  return run;
 }
 
 async function readOutcome(client: Bursar, job: Job, signal: AbortSignal): Promise<string | null> {
-  if (job.failed) return 'failed';
   const { entries } = await client.job(job).timeline({ signal });
   return entries.findLast(({ type }) => type === 'job.ended')?.outcome ?? null;
 }

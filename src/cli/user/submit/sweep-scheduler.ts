@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, type Bursar, type Job } from '#client';
 import type { TargetedSettings } from './choose-system.ts';
 import type { SweepJournal } from './sweep-journal.ts';
@@ -75,6 +76,7 @@ export function createScheduler(deps: SchedulerDeps): SweepScheduler {
     run.job = state.job;
     if (state.job.terminal_stage) {
       run.outcome = state.outcome;
+      if (state.outcome !== null) journal.addEnd(run.combination, state.outcome);
       endOf(run);
     }
     notify();
@@ -96,7 +98,7 @@ export function createScheduler(deps: SchedulerDeps): SweepScheduler {
         run.isSubmitting = false;
         if (!(error instanceof ApiError) || error.code !== 'too_many_jobs') return fail(error);
         pending.unshift(run);
-        await Promise.race([changed.promise, pause(limitRetryMs, streamSignal)]);
+        await Promise.race([changed.promise, sleep(limitRetryMs, undefined, { signal: streamSignal, ref: false })]);
       }
     }
   }
@@ -120,14 +122,4 @@ export function createScheduler(deps: SchedulerDeps): SweepScheduler {
     },
     stop: () => stopped.abort(),
   };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
+import { createLiveView, type LiveView } from '../terminal/live-view.ts';
 import type { Colour } from '../terminal/style.ts';
 import { type Column, terminalLines } from '../terminal/table.ts';
-import { shorten } from '../terminal/text.ts';
 import { hasEnded, hasFailed, hasSucceeded, type SweepRun } from './sweep-runs.ts';
 
 /** The columns of a table of runs: the parameters, the job and its stage. */
@@ -39,53 +39,22 @@ export function summarize(runs: readonly SweepRun[]): string {
   return `${runs.length} combinations: ${shown.map(([name, count]) => `${count} ${name}`).join(', ')}`;
 }
 
-/** A table that is redrawn in place on a terminal. In a pipe nothing is drawn. */
-export interface SweepView {
-  update(): void;
-  /** Removes the table, so that the final one can be printed. */
-  end(): void;
-}
-
-const redrawMs = 100;
-
+/** A table that is redrawn in place on a terminal, and stays there. In a pipe nothing is drawn. */
 export function createSweepView(
   context: Context,
   runs: readonly SweepRun[],
   columns: readonly Column<SweepRun>[],
-): SweepView {
-  const { stdout, style } = context;
+): LiveView {
   if (!context.isTerminal) return { update: () => undefined, end: () => undefined };
-  let drawnLines = 0;
-  let timer: NodeJS.Timeout | undefined;
-
-  function draw(): void {
-    timer = undefined;
-    const width = context.columns() ?? 80;
-    const maxRows = Math.max(3, (stdout.rows ?? 24) - 4);
-    const shown = selectRows(runs, maxRows);
+  return createLiveView(context, (width) => {
+    const shown = selectRows(runs, Math.max(3, (context.stdout.rows ?? 24) - 5));
     const hidden = runs.length - shown.length;
-    const lines = [
-      ...terminalLines(shown, columns, { columns: width, style }),
-      ...(hidden > 0 ? [style('dim', `… and ${hidden} more`)] : []),
-      shorten(summarize(runs), width),
+    return [
+      ...terminalLines(shown, columns, { columns: width, style: context.style }),
+      ...(hidden > 0 ? [context.style('dim', `… and ${hidden} more; all of them: the same command in a pipe`)] : []),
+      summarize(runs),
     ];
-    stdout.write(`${clear()}${lines.map((line) => `${line}\n`).join('')}`);
-    drawnLines = lines.length;
-  }
-
-  /** Moves to the first line of the table and clears everything from there. */
-  const clear = () => (drawnLines === 0 ? '' : `\u001b[${drawnLines}A\u001b[J`);
-
-  return {
-    update() {
-      timer ??= setTimeout(draw, redrawMs);
-    },
-    end() {
-      clearTimeout(timer);
-      stdout.write(clear());
-      drawnLines = 0;
-    },
-  };
+  });
 }
 
 /** Jobs that failed or have not ended are shown first; the order among them stays. */
