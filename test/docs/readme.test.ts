@@ -25,12 +25,34 @@ describe('README.md', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
+  test('the example of the command line submits a job, follows it, and downloads its files', async () => {
+    const home = join(folder, 'home');
+    const env = { PATH: process.env.PATH, HOME: home, TOKEN: server.userToken };
+    // In the folder of the test instead of that of the project, where npm would run it.
+    const bursar = `bursar() { ${process.execPath} ${join(root, 'bin/bursar.mjs')} "$@"; }`;
+    const runExample = (containing: string) => {
+      const script = findExample('sh', containing, server.url).replaceAll('npm run -s bursar --', 'bursar');
+      return runFile('bash', ['-euc', `${bursar}\n${script}`], { cwd: folder, env });
+    };
+    const { stdout } = await runExample('submit first-job');
+    assert.match(stdout, /hello, world\n/);
+    assert.match(stdout, /First job/);
+    assert.match((await runExample('job log -f @last')).stdout, /^hello, world\n/);
+    assert.match(readFileSync(join(folder, 'results', 'run.sh'), 'utf8'), /echo "hello/);
+  });
+
+  test('the server has the clients that it names', async () => {
+    const urls = [...readme.matchAll(/127\.0\.0\.1:8080(\/clients\/[\w.-]+)/g)].map(([, path]) => server.url + path);
+    assert.equal(urls.length, 3);
+    for (const url of urls) assert.equal((await fetch(url)).status, 200, url);
+  });
+
   test('the curl example submits a job that succeeds', async () => {
     const script = findExample('sh', '--data-binary @job.zip', server.url);
     const env = { ...process.env, TOKEN: server.userToken };
     await runFile('bash', ['-euc', script], { cwd: folder, env });
     const me = createCaller(server.url, server.userToken);
-    const [job] = (await me.get<Job[]>('/jobs/hpc_one/')).body;
+    const job = (await me.get<Job[]>('/jobs/hpc_one/')).body.at(-1);
     assert.ok(job);
     assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
     assert.equal(readFileSync(join(server.data, 'workspaces', job.job_id, 'stdout'), 'utf8'), 'hello, world\n');
@@ -79,8 +101,9 @@ describe('README.md', () => {
     });
   }
 
-  test('every bursar command in it runs', async () => {
-    const lines = [...readme.matchAll(/^npm run -s bursar -- (.*)$/gm)].map(([, line = '']) => line.split(' '));
+  test("every operators' command in it runs", async () => {
+    const commands = readme.matchAll(/^npm run -s bursar -- ((?!login|submit|jobs|job |quota).*)$/gm);
+    const lines = [...commands].map(([, line = '']) => line.split(' '));
     assert.ok(lines.length >= 4);
     for (const line of lines) assert.notEqual((await server.bursar(...line)).stdout, '');
   });

@@ -29,6 +29,13 @@ Sign in with a browser. Each link works once, for 10 minutes; "bursar user sign-
 
 Submit a job, list your jobs, read your quotas:
 
+  npm run -s bursar -- login ${url} --token ${user.token}
+  npm run -s bursar -- submit --system ${findBatchSystem(config)} --command 'echo hello from bursar' --runtime 0.1 --title 'First job' --watch
+  npm run -s bursar -- jobs
+  npm run -s bursar -- quota
+
+The same with curl:
+
   curl -X POST ${url}/jobs/${findBatchSystem(config)}/ ${auth} -H 'Content-Disposition: attachment; filename=job.zip' -H 'Payload: {"command": "echo hello from bursar", "node_number": "1", "core_number": "1", "runtime": "0.1", "title": "First job"}'
   curl ${url}/jobs/ ${auth}
   curl ${url}/quotas/ ${auth}
