@@ -53,12 +53,12 @@ def _pickle(value: Any) -> _Pickled:
 
     class Recorder(base):  # type: ignore[misc, valid-type]
         def reducer_override(self, item: Any) -> Any:
-            if isinstance(item, (type, types.FunctionType, types.ModuleType)):
-                module = item.__name__ if isinstance(item, types.ModuleType) else item.__module__
-                if module != "__main__":
-                    modules.add(module or "")
-                elif not is_cloud:
-                    main_names.append(item.__qualname__.split(".")[0])
+            module = item.__name__ if isinstance(item, types.ModuleType) else _home(item)
+            if module != "__main__":
+                modules.add(module or "")
+            # cloudpickle packs functions and classes, but not the objects that decorators make of them.
+            elif not is_cloud or not isinstance(item, (type, types.FunctionType)):
+                main_names.append(item.__qualname__.split(".")[0])
             return super().reducer_override(item) if is_cloud else NotImplemented
 
     buffer = io.BytesIO()
@@ -110,16 +110,18 @@ class _MainCode:
             self._add_import(
                 value.__name__, f"import {value.__name__}", f"{name} = __import__('sys').modules[{value.__name__!r}]"
             )
-        elif not isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
-            self._add_value(name, value)
-        elif value.__module__ == "__main__":
+        elif _home(value) == "__main__":
             source = _source(value, name)
             for used in sorted(_names_in(source)):
                 self.add(used)
             self._add_submodules(source)
             self._sources.append(source if value.__name__ == name else f"{source}{name} = {value.__name__}")
-        elif value.__module__ != "builtins":
+        elif _home(value) == "builtins":
+            self._sources.append(f"from builtins import {value.__name__} as {name}")
+        elif _home(value) is not None and "." not in value.__qualname__:
             self._add_import(value.__module__, f"from {value.__module__} import {value.__name__} as {name}")
+        else:
+            self._add_value(name, value)
 
     def _add_import(self, module: str, *lines: str) -> None:
         self._modules.add(module)
@@ -149,6 +151,20 @@ class _MainCode:
             "values.pickle": _pickle(self._values).content,
             "instances.pickle": _pickle(self._instances).content,
         }
+
+
+def _home(value: Any) -> Optional[str]:
+    """The module in which a function or a class has its name. None for any other value.
+
+    A decorator such as lru_cache returns an object that has the name of its function.
+    """
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str):
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return module if found is value else None
 
 
 def _names_in(source: str) -> Set[str]:

@@ -18,7 +18,6 @@ from ._errors import BursarError, JobFailed
 from ._events import Notice
 from ._job import Job
 from ._payload import make_payload
-from ._types import EventData
 
 if TYPE_CHECKING:
     from ._client import Bursar
@@ -43,7 +42,7 @@ class JobFuture(Future[T]):
     def __init__(self) -> None:
         super().__init__()
         self.job: Optional[Job] = None
-        self._has_started = False
+        self._first_stage: Optional[str] = None
         self._notices: "queue.SimpleQueue[Notice]" = queue.SimpleQueue()
         self._settle_lock = threading.Lock()
 
@@ -60,11 +59,13 @@ class JobFuture(Future[T]):
         return True
 
     def running(self) -> bool:
-        """Whether the job has started on the system."""
-        return self._has_started and not self.done()
+        """Whether the job has started on the system: its stage is no longer that of a new job."""
+        job = self.job
+        return job is not None and job.stage != self._first_stage and not job.done and not self.done()
 
-    def _on_event(self, event: EventData) -> None:
-        self._has_started = self._has_started or event["type"] == "job.running"
+    def _set_job(self, job: Job) -> None:
+        self._first_stage = job.stage
+        self.job = job
 
     def _settle(self, result: Any, error: Optional[BaseException]) -> None:
         with self._settle_lock:
@@ -156,10 +157,11 @@ class Executor(BaseExecutor):
             with folder:
                 if future.cancelled():
                     return
-                future.job = self._submit_job(future, zip_file, title)
-            if future.job is None:
+                job = self._submit_job(future, zip_file, title)
+            if job is None:
                 return
-            result, error = self._finish(future, future.job)
+            future._set_job(job)
+            result, error = self._finish(future, job)
         except BaseException as failure:  # Whatever happens, somebody may wait for the future.
             result, error = None, failure
         future._settle(result, error)
@@ -181,7 +183,7 @@ class Executor(BaseExecutor):
         feed = self._bursar._feed
         feed.subscribe(job.job_id, future._notices)
         try:
-            job._watch(notices=future._notices, on_event=future._on_event, is_cancelled=future.cancelled)
+            job._watch(notices=future._notices, is_cancelled=future.cancelled)
         finally:
             feed.unsubscribe(job.job_id, future._notices)
         if future.cancelled():

@@ -117,7 +117,6 @@ class Job:
         self,
         timeout: Optional[float] = None,
         display: Optional[Progress] = None,
-        on_event: Optional[Callable[[EventData], None]] = None,
         notices: "Optional[queue.SimpleQueue[Notice]]" = None,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -140,8 +139,6 @@ class Job:
                 if isinstance(notice, BursarError):
                     raise notice
                 self._apply(notice)
-                if notice is not None and on_event is not None:
-                    on_event(notice)
             if display is not None:
                 display.update()
         finally:

@@ -91,7 +91,7 @@ class ConnectionTest(ServerTest):
     def test_many_waits_share_one_stream(self) -> None:
         proxy = self.proxy(lambda _: None)
         through_proxy = client(proxy.url)
-        jobs = [through_proxy.submit(system="hpc_one", command="sleep 0.5", runtime=0.1) for _ in range(4)]
+        jobs = [through_proxy.submit(system="hpc_one", command="sleep 1", runtime=0.1) for _ in range(4)]
         streams = []
         opened = through_proxy._transport.open
         through_proxy._transport.open = lambda *args, **options: streams.append(args) or opened(*args, **options)  # type: ignore

@@ -19,7 +19,8 @@ from .support import ServerTest
 #: A script, as a user writes it: it imports bursar, which the system does not have, and has no guard against a second run.
 SCRIPT = """
 from __future__ import annotations
-import math, os.path, sys, typing
+import functools, math, os.path, sys, typing
+from random import random
 from dataclasses import dataclass
 from bursar import Bursar, Executor
 if typing.TYPE_CHECKING:
@@ -36,8 +37,12 @@ class Point:
         return math.hypot(self.x, SCALE)
 ORIGIN = Point(1)
 
+@functools.lru_cache(maxsize=None)
+def zero(x):
+    return sum([0]) if random() < 2 else x
+
 def shift(point: Missing, by=SCALE):
-    return Point(point.x + by + ORIGIN.x + helper.one())
+    return Point(zero(1) + point.x + by + ORIGIN.x + helper.one())
 
 with Executor(Bursar(), system="hpc_one", runtime=0.1) as executor:
     print(executor.submit(shift, Point(2)).result(), os.path.basename(executor.submit(Point.norm, ORIGIN).result().hex()))
