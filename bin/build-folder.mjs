@@ -9,8 +9,13 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 export const buildRoot = join(root, 'dist');
 
 const sourceFolders = ['src', 'scripts', 'clients/typescript/src', 'clients/python/bursar'];
-const sourceFiles = ['package-lock.json', 'clients/python/README.md', 'clients/python/pyproject.toml'];
-const otherInputs = ['package.json', 'package-lock.json'].map((name) => join(root, name));
+const otherInputs = [
+  'package.json',
+  'package-lock.json',
+  'clients/python/README.md',
+  'clients/python/pyproject.toml',
+  'clients/typescript/package.json',
+].map((name) => join(root, name));
 
 /** The folder of the build of the current sources, whether it exists or not. Any change of the input changes its name. */
 export function buildFolder() {
