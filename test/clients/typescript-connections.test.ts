@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Bursar, type BursarEvent, type JobHandle, type UploadProgress } from '#client';
 import { type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.ts';
 import { releaseJob, waitForGoScript } from '../support/jobs.ts';
@@ -76,6 +78,30 @@ describe('uploads', () => {
       });
     await assert.rejects(bursar.submit({ hpc: 'hpc_one', command: 'true', input }), /on purpose/);
     assert.ok(countRequests(/^POST/) - before <= 1);
+  });
+
+  test('are not kept in memory', async () => {
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const chunkBytes = 1_000_000;
+    const chunks = 96;
+    const usedBefore = process.memoryUsage().arrayBuffers;
+    let maxUsed = 0;
+    const input = () => {
+      let sent = 0;
+      const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+        if (sent++ === chunks) return controller.close();
+        if (sent % 16 === 0) {
+          collectGarbage();
+          maxUsed = Math.max(maxUsed, process.memoryUsage().arrayBuffers - usedBefore);
+        }
+        controller.enqueue(new Uint8Array(chunkBytes));
+      };
+      return new ReadableStream<Uint8Array>({ pull }, { highWaterMark: 0 });
+    };
+    // It has no zip at all, which the server can say only when it has everything.
+    await assert.rejects(bursar.submit({ hpc: 'hpc_one', command: 'true', input }), { code: 'invalid_zip' });
+    assert.ok(maxUsed < (chunks * chunkBytes) / 2, `${maxUsed} bytes`);
   });
 
   test('end when they are aborted', async () => {

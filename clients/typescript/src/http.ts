@@ -84,6 +84,12 @@ export function createHttp({ url = '', token, retries = 5, onRequest }: ClientOp
   };
 }
 
+/**
+ * Node needs `duplex` for streams. With any other value of `redirect` and `window` Node keeps a copy of all that was sent, so
+ * that an upload of a gigabyte would need a gigabyte of memory.
+ */
+const streamInit = { duplex: 'half', redirect: 'error', window: null } as object;
+
 function toInit({ method, headers, body, signal }: RequestOptions, token: string | undefined): RequestInit {
   const content = body?.();
   return {
@@ -99,7 +105,6 @@ function toInit({ method, headers, body, signal }: RequestOptions, token: string
     credentials: token === undefined ? 'same-origin' : 'omit',
     ...(signal ? { signal } : {}),
     ...(content === undefined ? {} : { body: content }),
-    // Node needs it for streams.
-    ...(content instanceof ReadableStream ? ({ duplex: 'half' } as object) : {}),
+    ...(content instanceof ReadableStream ? streamInit : {}),
   };
 }
