@@ -84,14 +84,14 @@ describe('uploads', () => {
     setFlagsFromString('--expose-gc');
     const collectGarbage = runInNewContext('gc') as () => void;
     const chunkBytes = 1_000_000;
-    const chunks = 96;
+    const chunks = 48;
     const usedBefore = process.memoryUsage().arrayBuffers;
     let maxUsed = 0;
     const input = () => {
       let sent = 0;
       const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
         if (sent++ === chunks) return controller.close();
-        if (sent % 16 === 0) {
+        if (sent % 12 === 0) {
           collectGarbage();
           maxUsed = Math.max(maxUsed, process.memoryUsage().arrayBuffers - usedBefore);
         }
