@@ -14,6 +14,8 @@ const otherInputs = [
   'package-lock.json',
   'clients/python/README.md',
   'clients/python/pyproject.toml',
+  'clients/typescript/README.md',
+  'clients/typescript/build.mjs',
   'clients/typescript/package.json',
 ].map((name) => join(root, name));
 

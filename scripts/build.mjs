@@ -1,10 +1,10 @@
 // Bundles the program, unless this was already done for the current sources: Node loads a few files faster than a
 // thousand. If the build fails, Bursar runs from its sources.
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildFolder, buildRoot } from '../bin/build-folder.mjs';
-import { buildClients } from './build-clients.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Old builds are kept because a running server may still load files of its build. */
@@ -54,11 +54,18 @@ export async function build() {
       // CommonJS packages load Node's modules by `require`.
       banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     });
-    await buildClients(join(temporary, 'clients'));
+    buildClients(join(temporary, 'clients'));
     install(temporary, folder);
   } catch (error) {
     console.error(`The build failed, so Bursar starts more slowly: ${error.message}`);
   }
+}
+
+/** By the Node that Bursar uses: an old one on this machine cannot do it. */
+function buildClients(folder) {
+  const pinnedNode = join(root, 'node_modules/.bin/node');
+  const node = existsSync(pinnedNode) ? pinnedNode : process.execPath;
+  execFileSync(node, [join(root, 'scripts/build-clients.mjs'), folder], { stdio: 'inherit' });
 }
 
 function install(temporary, folder) {

@@ -18,7 +18,7 @@ export const ClientPackageSchema = Type.Object(
     examples: [
       {
         name: 'bursar.mjs',
-        description: 'The command line, as one file for Node 20 or newer.',
+        description: 'The command line, as one file for Node 20.15 or newer.',
         install: `curl -O ${server}/clients/bursar.mjs`,
         url: `${server}/clients/bursar.mjs`,
         size: 204_800,

@@ -68,7 +68,7 @@ const kinds: readonly PackageKind[] = [
   {
     suffix: '.mjs',
     mediaType: 'text/javascript; charset=utf-8',
-    description: 'The command line, as one file for Node 20 or newer: node bursar.mjs --help',
+    description: 'The command line, as one file for Node 20.15 or newer: node bursar.mjs --help',
     install: (url) => `curl -O ${url}`,
   },
   {
@@ -80,7 +80,7 @@ const kinds: readonly PackageKind[] = [
   {
     suffix: '.tgz',
     mediaType: 'application/gzip',
-    description: 'The library for TypeScript and JavaScript, for browsers and Node 20 or newer.',
+    description: 'The library for TypeScript and JavaScript, for browsers and Node 20.15 or newer.',
     install: (url) => `npm install ${url}`,
   },
 ];
