@@ -64,7 +64,7 @@ describe('the clients that a built server offers', () => {
     writeFileSync(file, await (await fetch(find('.mjs').url)).text());
     const env = { PATH: process.env.PATH, HOME: folder, BURSAR_URL: server.url, BURSAR_TOKEN: server.userToken };
     const output = execFileSync(process.execPath, [file, 'whoami', '--json'], { encoding: 'utf8', env });
-    assert.equal(String(JSON.parse(output).user_id), '301330');
+    assert.equal(JSON.parse(output).user, '301330');
   });
 
   test('have a library that npm installs from its address, and that reads the quotas', () => {
