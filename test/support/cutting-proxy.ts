@@ -32,8 +32,9 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     let carried = 0;
     let counted = cuts[0];
     from.on('data', (chunk: Buffer) => {
-      if (direction === 'up')
-        for (const [line] of chunk.toString('latin1').matchAll(/^[A-Z]+ \/\S* HTTP\/1\.1/gm)) requests.push(line);
+      // A request begins with its own chunk. Searching all of a large body would take longer than sending it.
+      const [line] = /^[A-Z]+ \/\S* HTTP\/1\.1/.exec(chunk.toString('latin1', 0, 1000)) ?? [];
+      if (direction === 'up' && line !== undefined) requests.push(line);
       const response = direction === 'up' ? responses.shift() : undefined;
       if (response !== undefined) return void from.end(response);
       const [cut] = cuts;
