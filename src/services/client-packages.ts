@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BursarError } from '../domain/errors.ts';
@@ -17,12 +18,13 @@ export interface ClientPackages {
 
 /**
  * The programs and libraries for users that were built together with this server, so that their versions match. They are
- * read when they are requested: that is rare, and they are small. Without a folder, the server runs from its sources.
+ * read when they are requested: that is rare, and they are small. There are none if the server runs from its sources
+ * (`folder` is null), or if newer builds have replaced its own.
  */
 export function createClientPackages(folder: string | null): ClientPackages {
   async function list(): Promise<ClientPackage[]> {
     if (folder === null) return [];
-    const names = (await readdir(folder)).sort();
+    const names = existsSync(folder) ? (await readdir(folder)).sort() : [];
     return await Promise.all(
       names.map(async (name) => {
         const content = await readFile(join(folder, name));
@@ -37,7 +39,7 @@ export function createClientPackages(folder: string | null): ClientPackages {
       const packages = await list();
       const found = packages.find((each) => each.name === name);
       if (found !== undefined) return found;
-      const names = packages.map((each) => each.name).join(', ') || 'none, because it runs from its sources';
+      const names = packages.map((each) => each.name).join(', ') || 'none, because its build is missing: restart it';
       throw new BursarError('file_unknown', `This server has no client with this name. It has: ${names}.`);
     },
   };

@@ -107,4 +107,4 @@ const listOf = (packages: readonly ReturnType<typeof describePackage>[]) =>
 <p><code>${install}</code></p>
 <dl><dt>Size</dt><dd>${Math.ceil(size / 1000)} kB</dd><dt>SHA-256</dt><dd><code>${sha256}</code></dd></dl>
 `,
-  )}${packages.length === 0 ? html`<p>This server runs from its sources, without built packages.</p>` : html``}`;
+  )}${packages.length === 0 ? html`<p>This server has none, because its build is missing.</p>` : html``}`;
