@@ -71,6 +71,18 @@ const externalSoftware: ExternalSoftware[] = [
     testPaths: /^test\/crash\/failed-fsync/,
   },
   {
+    name: 'tmux',
+    programs: ['tmux'],
+    packages: ['tmux'],
+    testModule: 'test/support/terminal.ts',
+  },
+  {
+    name: 'the shells with completion',
+    programs: ['zsh', 'fish'],
+    packages: ['zsh', 'fish'],
+    testPaths: /^test\/cli\/user\/completion/,
+  },
+  {
     name: 'OpenSSL',
     programs: ['openssl'],
     packages: ['openssl'],

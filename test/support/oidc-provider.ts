@@ -153,7 +153,7 @@ function clientConfiguration(redirectUris: { redirect_uris: string[]; post_logou
       client_id: 'bursar-cli',
       token_endpoint_auth_method: 'none',
       application_type: 'native',
-      grant_types: [deviceGrant],
+      grant_types: [deviceGrant, 'refresh_token'],
       redirect_uris: [],
       response_types: [],
     },

@@ -25,9 +25,10 @@ export async function runCommand<Options extends CommonOptions>(
 }
 
 /** Ctrl-C while a job is watched leaves the job alone. */
-function reportInterrupt({ detachMessage, note }: Context): number {
+function reportInterrupt({ detachMessage, note, stderr }: Context): number {
   if (detachMessage === undefined) return exitCodes.interrupted.code;
-  note(detachMessage);
+  // The terminal has shown "^C" on this line.
+  note(stderr.isTTY ? `\n${detachMessage}` : detachMessage);
   return exitCodes.jobUnfinished.code;
 }
 
