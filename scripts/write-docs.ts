@@ -10,6 +10,7 @@ import { applyMigrations } from '../src/store/database/migrations.ts';
 import { describeSchema } from '../src/store/database/schema-check.ts';
 import { openSqlite } from '../src/store/database/sqlite.ts';
 import { clientFiles } from './client-types.ts';
+import { commandLineReference } from './command-line-reference.ts';
 import { readOpenApiDocument } from './openapi-document.ts';
 import { rolesReference } from './roles-reference.ts';
 
@@ -29,6 +30,7 @@ interface SchemaNode {
 
 const pages: Record<string, string> = {
   'docs/configuration.md': configurationReference(),
+  'docs/command-line.md': commandLineReference(),
   'docs/errors.md': errorReference(),
   'docs/roles.md': rolesReference(),
   'src/store/database/expected-schema.json': await expectedSchema(),
