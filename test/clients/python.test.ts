@@ -36,7 +36,7 @@ describe('Python client', { concurrency: true }, () => {
     PYTHONDONTWRITEBYTECODE: '1',
   });
 
-  for (const [index, name] of ['jobs', 'connections', 'sweep', 'executor', 'folder', 'profile'].entries()) {
+  for (const [index, name] of ['jobs', 'errors', 'connections', 'sweep', 'executor', 'folder', 'profile'].entries()) {
     test(`tests/test_${name}.py`, async () => {
       const env = await environment(String(400_000 + index));
       const args = ['-W', 'ignore::ResourceWarning', '-m', 'unittest', `tests.test_${name}`];

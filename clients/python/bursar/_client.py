@@ -6,15 +6,15 @@ import json
 import re
 import uuid
 from datetime import datetime, timedelta, timezone
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
-from urllib.parse import quote
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
+from urllib.parse import quote, unquote
 
 from ._errors import BursarError, NotSignedIn
 from ._events import EventFeed, resume_stream
 from ._folder import open_input
-from ._http import Transport
+from ._http import Transport, read_json
 from ._job import Job, Jobs
-from ._payload import Time, make_payload, target_path, time_text
+from ._payload import Time, dump_payload, make_payload, target_path, time_text
 from ._profile import find_credentials
 from ._sweep import Sweep, run_sweep
 from ._table import Table
@@ -86,7 +86,7 @@ class Bursar:
         self, zip_file: Optional[AnyPath], system: str, project: Optional[str], payload: Row, key: str
     ) -> Job:
         headers = {
-            "Payload": json.dumps(payload),
+            "Payload": dump_payload(payload),
             "Content-Disposition": "attachment; filename=job.zip",
             **({} if zip_file is None else {"Content-Type": "application/zip"}),
         }
@@ -109,7 +109,7 @@ class Bursar:
     ) -> QuoteData:
         """The cost of a job, and whether it would be accepted now. Nothing is submitted."""
         payload = make_payload(command, tool, nodes, cores, runtime, None, None, params)
-        headers = {"Payload": json.dumps(payload)}
+        headers = {"Payload": dump_payload(payload)}
         quote_data: QuoteData = self._transport.json(
             "POST", f"/quotes/{target_path(system, project)}", headers=headers, key=str(uuid.uuid4())
         )
@@ -223,7 +223,7 @@ class Bursar:
     def sweep(
         self,
         source: Optional[AnyPath],
-        params: Dict[str, Sequence[Param]],
+        params: Mapping[str, Iterable[Param]],
         *,
         system: str,
         name: Optional[str] = None,
@@ -259,4 +259,4 @@ class Bursar:
 
 def _read_page(response: Any) -> Any:
     link = re.search(r'[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"', response.headers.get("Link", ""))
-    return response.json(), None if link is None else link.group(1)
+    return read_json(response), None if link is None else unquote(link.group(1))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import html
 import os
+import re
 import sys
 import time
 from typing import Any, List, Optional, TYPE_CHECKING
 
 from ._errors import BursarError
-from ._table import printable
+from ._table import printable, truncate
 
 if TYPE_CHECKING:
     from ._job import Job
     from ._timeline import Timeline
 
 CARD_LOG_LINES = 8
+_ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _COLOURS = {"done": "#1a7f37", "failed": "#cf222e", "active": "#0969da"}
 
 
@@ -41,10 +43,11 @@ def card(job: "Job") -> str:
 def _card_html(job: "Job", timeline: Optional["Timeline"], lines: List[str]) -> str:
     colour = _COLOURS["failed" if job.failed else "done" if job.done else "active"]
     title = html.escape(printable(job.title) or "(no title)")
-    where = html.escape(f"{job.system} · {job.project} · {job.job_id}")
+    where = html.escape(printable(f"{job.system} · {job.project} · {job.job_id}"))
+    stage = html.escape(printable(job.stage))
     parts = [
         f'<div style="font-weight:600">{title} '
-        f'<span style="color:#fff;background:{colour};border-radius:4px;padding:1px 6px">{html.escape(job.stage)}</span></div>',
+        f'<span style="color:#fff;background:{colour};border-radius:4px;padding:1px 6px">{stage}</span></div>',
         f'<div style="color:#666;font-size:90%">{where}</div>',
     ]
     if timeline is not None:
@@ -52,9 +55,15 @@ def _card_html(job: "Job", timeline: Optional["Timeline"], lines: List[str]) -> 
         parts.append(f'<table style="font-size:90%"><tbody>{rows}</tbody></table>')
         parts.append(f'<div style="font-size:90%">{html.escape(timeline.cost_text())}</div>')
     if lines:
-        log = html.escape("\n".join(printable(line) for line in lines))
+        log = html.escape("\n".join(_plain_line(line) for line in lines))
         parts.append(f'<pre style="font-size:85%;margin:4px 0 0;white-space:pre-wrap">{log}</pre>')
     return f'<div style="border:1px solid #d0d7de;border-radius:6px;padding:8px 12px;max-width:48em">{"".join(parts)}</div>'
+
+
+def _plain_line(line: str) -> str:
+    """A line as a terminal would show it at last: without colours, and only the last state of a progress bar."""
+    last_state = line.rstrip("\r").rpartition("\r")[2]
+    return printable(_ESCAPE_SEQUENCE.sub("", last_state).expandtabs())
 
 
 def _timeline_row(entry: Any) -> str:
@@ -83,14 +92,15 @@ class Progress:
     def update(self) -> None:
         job = self._job
         if self._is_terminal:
-            text = f"{printable(job.title) or job.job_id}: {job.stage}, {format_duration(time.monotonic() - self._started)}"
-            sys.stderr.write("\r" + text[: _terminal_width() - 1] + "\x1b[K")
+            state = f"{job.stage}, {format_duration(time.monotonic() - self._started)}"
+            text = printable(f"{job.title or job.job_id}: {state}")
+            sys.stderr.write("\r" + truncate(text, _terminal_width() - 1) + "\x1b[K")
             sys.stderr.flush()
         elif job.stage != self._shown:
             if self._notebook is not None:
                 self._notebook.update(job)
             else:
-                print(f"{job.job_id}: {job.stage}", file=sys.stderr, flush=True)
+                print(printable(f"{job.job_id}: {job.stage}"), file=sys.stderr, flush=True)
         self._shown = job.stage
 
     def close(self) -> None:

@@ -8,25 +8,62 @@ import re
 import time
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Dict, Optional
+from typing import Dict, List, Optional, Sequence
 from urllib.parse import quote
 
 import requests
 
 from ._errors import BursarError
-from ._http import Transport, is_lost, is_transient, retry_delay, unreachable
+from ._http import Transport, is_transient, request_failure, retry_delay
 from ._types import Row
 
 _BLOCK = 1 << 18
 
 
+def select_files(files: Sequence[Row], path: Optional[str]) -> List[Row]:
+    """The file at the path, or the files in the folder, if the path ends with a slash. All files if it is None."""
+    if path is None:
+        return list(files)
+    selected = [
+        file for file in files if file["path"] == path or (path.endswith("/") and file["path"].startswith(path))
+    ]
+    if not selected:
+        raise BursarError("file_unknown", f'The job has no file "{path}". `job.files()` lists its files.', 404)
+    return selected
+
+
+def download_files(transport: Transport, url_path: str, files: Sequence[Row], folder: Path) -> List[Path]:
+    """Downloads files into a folder. A file that is refused does not stop the others; its error is raised at the end.
+
+    A job that runs may delete a file after it was listed.
+    """
+    targets: List[Path] = []
+    refusal: Optional[BursarError] = None
+    for file in files:
+        try:
+            target = safe_target(folder, file["path"])
+            if not is_current(target, file):
+                download(transport, url_path + quote_path(file["path"]), target)
+                set_time(target, file)
+            targets.append(target)
+        except BursarError as error:
+            if error.code not in ("file_unknown", "unsafe_path"):
+                raise
+            if refusal is None:
+                refusal = error
+                refusal.detail = f"{file['path']} was not downloaded. {error.detail}"
+    if refusal is not None:
+        raise refusal
+    return targets
+
+
 def safe_target(folder: Path, name: str) -> Path:
     """The place of a file of a job. Raises an error if the name leads out of the folder."""
     parts = PurePosixPath(name).parts
-    is_unsafe = not parts or name.startswith("/") or ".." in parts or (os.name == "nt" and re.search(r"[\\:]", name))
-    if is_unsafe:
+    is_unsafe = not parts or name.startswith("/") or ".." in parts or "\0" in name
+    if is_unsafe or (os.name == "nt" and re.search(r"[\\:]", name)):
         raise BursarError(
-            "unsafe_path", f'The file "{name}" of the job has no place below {folder}, so it is not downloaded.'
+            "unsafe_path", f'The file "{name}" of the job would not be below {folder}, so it must not be written.'
         )
     return folder.joinpath(*parts)
 
@@ -52,7 +89,7 @@ def _timestamp(text: str) -> float:
 def download(transport: Transport, path: str, target: Path) -> None:
     """Downloads a path to a file.
 
-    Bytes go to a `.part` file beside the target, whose name has the version (ETag) of the file: a later call continues it.
+    Bytes go to a `.part` file beside the target, named by the version (ETag) of the file: a later call continues it.
     The target appears when it is complete, and a part never looks like the whole. A file that changes meanwhile is
     downloaded from its start.
     """
@@ -63,9 +100,7 @@ def download(transport: Transport, path: str, target: Path) -> None:
         try:
             return _download_once(transport, path, target)
         except requests.RequestException as error:
-            if not is_lost(error):
-                raise
-            failure: BursarError = unreachable(transport.url, error)
+            failure: BursarError = request_failure(transport.url, error)
         except BursarError as error:
             failure = error
         # An attempt that brought bytes was no failure: a large file may take many connections.
@@ -76,8 +111,13 @@ def download(transport: Transport, path: str, target: Path) -> None:
         attempt += 1
 
 
+def _part_prefix(target: Path) -> str:
+    """The name of the target may already be as long as the disk allows, so a part has a hash of it."""
+    return f".bursar-{_digest(os.fsencode(target.name))}-"
+
+
 def _parts(target: Path) -> Dict[Path, int]:
-    pattern = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.part")
+    pattern = re.compile(_part_prefix(target) + r"[0-9a-f]{16}\.part")
     return {part: part.stat().st_size for part in target.parent.iterdir() if pattern.fullmatch(part.name)}
 
 
@@ -88,13 +128,15 @@ def _received(target: Path) -> int:
 def _download_once(transport: Transport, path: str, target: Path) -> None:
     response = transport.open(path)
     try:
-        part = target.with_name(f".{target.name}.{_version_of(response)}.part")
+        etag = response.headers.get("ETag", "")
+        part = target.with_name(f"{_part_prefix(target)}{_digest(etag.encode())}.part")
         for other in _parts(target):
             if other != part:
                 other.unlink()
         total = _content_length(response)
         offset = part.stat().st_size if part.exists() else 0
-        etag = response.headers.get("ETag", "")
+        if total is not None and offset > total:
+            offset = 0  # Two programs have written it at the same time.
         if 0 < offset and offset != total:
             response.close()
             if etag.startswith('"'):
@@ -103,7 +145,7 @@ def _download_once(transport: Transport, path: str, target: Path) -> None:
                 response = transport.open(path)
             if response.status_code != 206:
                 offset, total = 0, _content_length(response)
-        if offset != total or total is None:
+        if offset == 0 or offset != total:
             with part.open("ab" if offset > 0 else "wb") as file:
                 for block in response.iter_content(_BLOCK):
                     file.write(block)
@@ -115,8 +157,8 @@ def _download_once(transport: Transport, path: str, target: Path) -> None:
         response.close()
 
 
-def _version_of(response: requests.Response) -> str:
-    return hashlib.sha256(response.headers.get("ETag", "").encode()).hexdigest()[:16]
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _content_length(response: requests.Response) -> Optional[int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, TYPE_CHECKING
 
+from ._table import printable
+
 if TYPE_CHECKING:
     from ._job import Job
 
@@ -37,7 +39,9 @@ class BursarError(Exception):
         return list(errors) if isinstance(errors, list) else []
 
     def __str__(self) -> str:
-        return f"{self.detail} ({self.code})"
+        # Python prints it on the terminal, and parts of it are from the server or the output of a job.
+        detail = "\n".join(printable(line.expandtabs()) for line in self.detail.split("\n"))
+        return f"{detail} ({printable(self.code)})"
 
     def __reduce__(self) -> Any:
         arguments = (self.code, self.detail, self.status, self.request_id, self.problem, self.retry_after)

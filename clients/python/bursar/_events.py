@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import threading
 import time
@@ -11,7 +12,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Union
 import requests
 
 from ._errors import BursarError
-from ._http import Transport, is_lost, is_transient, retry_delay, unreachable
+from ._http import Transport, is_transient, request_failure, retry_delay
 from ._types import EventData
 
 #: A stream survives a restart of the server, or a network that is away for this long.
@@ -81,15 +82,11 @@ def resume_stream(
                         position = event.id
                     yield event
         except requests.RequestException as error:
-            if not is_lost(error):
-                raise
-            failure = unreachable(transport.url, error)
+            failure = request_failure(transport.url, error)
         except BursarError as error:
-            if not is_transient(error):
-                raise
             failure = error
         lost_since = lost_since or time.monotonic()
-        if failure is not None and time.monotonic() - lost_since > RECONNECT_SECONDS:
+        if failure is not None and (not is_transient(failure) or time.monotonic() - lost_since > RECONNECT_SECONDS):
             raise failure
         time.sleep(retry_delay(attempt, failure))
         attempt += 1
@@ -104,9 +101,13 @@ class EventFeed:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._reset()
+
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._queues: Dict[str, List["queue.SimpleQueue[Notice]"]] = {}
         self._is_running = False
+        self._process = os.getpid()
 
     def subscribe(
         self, job_id: str, shared: "Optional[queue.SimpleQueue[Notice]]" = None
@@ -116,6 +117,8 @@ class EventFeed:
         Several jobs may share a queue.
         """
         notices: "queue.SimpleQueue[Notice]" = queue.SimpleQueue() if shared is None else shared
+        if self._process != os.getpid():  # A forked process has the memory of its parent, but not its threads.
+            self._reset()
         with self._lock:
             position = None if self._is_running else self._latest()
             self._queues.setdefault(job_id, []).append(notices)

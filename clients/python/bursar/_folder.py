@@ -77,6 +77,8 @@ def _walk(folder: Path, prefix: str, rules: IgnoreRules, parents: List[str]) -> 
         is_folder = os.path.isdir(entry.path)
         if rules.ignores(name, is_folder):
             continue
+        if not _is_unicode(entry.name):
+            raise _invalid(f"{ascii(name)} has a name that is not UTF-8")
         if not is_folder:
             yield name, _regular_file(entry, name)
             continue
@@ -86,6 +88,14 @@ def _walk(folder: Path, prefix: str, rules: IgnoreRules, parents: List[str]) -> 
         yield from _walk(Path(entry.path), name + "/", rules, [*parents, real])
     if is_empty and prefix:
         yield prefix[:-1], None
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _regular_file(entry: "os.DirEntry[str]", name: str) -> Path:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import random
+import re
 import threading
 import time
 from email.utils import parsedate_to_datetime
 from typing import Any, Callable, Dict, Mapping, Optional
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import requests
 
@@ -20,10 +22,10 @@ CONNECT_SECONDS = 10
 #: The server sends a heartbeat every 15 s on a stream. A connection that is silent for longer has been lost.
 READ_SECONDS = 60
 MAX_DELAY_SECONDS = 30.0
-#: A server that asks to wait for longer is reported instead.
+#: A request whose server asks for a longer wait fails instead. Streams and downloads wait this long.
 MAX_RETRY_AFTER_SECONDS = 120.0
 
-#: They end when somebody does something, not after a short wait.
+#: Errors that end when somebody does something, not after a short wait.
 _NOT_TRANSIENT = {"too_many_jobs", "system_paused", "files_missing"}
 _LOST = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 
@@ -37,6 +39,9 @@ class _BearerAuth(requests.auth.AuthBase):
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         token = self._token()
         if token is not None:
+            token = token.strip()  # A token that was read from a file ends with a line feed.
+            if not re.fullmatch("[!-~]+", token):
+                raise NotSignedIn("token_invalid", "The token is empty, or has spaces or other characters that no token has.")
             request.headers["Authorization"] = f"Bearer {token}"
         return request
 
@@ -49,7 +54,7 @@ class Transport:
         self._token = token
         self.retries = retries
         parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname or not _has_valid_port(parts):
             raise ValueError(f'"{url}" is not the address of a server. Use one such as https://bursar.example.org.')
         if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
             raise ValueError(
@@ -59,7 +64,7 @@ class Transport:
 
     def json(self, method: str, path: str, **options: Any) -> Any:
         """Sends a request and returns the JSON of its response."""
-        return self.send(method, path, lambda response: response.json(), **options)
+        return self.send(method, path, read_json, **options)
 
     def send(
         self,
@@ -71,7 +76,6 @@ class Transport:
         headers: Optional[Mapping[str, str]] = None,
         body: Optional[AnyPath] = None,
         key: Optional[str] = None,
-        retries: Optional[int] = None,
     ) -> Any:
         """Sends a request until it succeeds or must not be repeated, and returns `read(response)`.
 
@@ -80,7 +84,6 @@ class Transport:
         """
         all_headers = {**(headers or {}), **({"Idempotency-Key": key} if key is not None else {})}
         can_repeat = method != "POST" or key is not None
-        max_retries = self.retries if retries is None else retries
         started = time.monotonic()
         attempt = 0
         while True:
@@ -88,11 +91,11 @@ class Transport:
                 with self._attempt(method, path, params, all_headers, body) as response:
                     _require_complete(response)
                     return read(response)
-            except _LOST as error:
-                failure: BursarError = unreachable(self.url, error)
+            except requests.RequestException as error:
+                failure: BursarError = request_failure(self.url, error)
             except BursarError as error:
                 failure = error
-            if not can_repeat or not is_transient(failure) or _is_exhausted(failure, attempt, max_retries, started):
+            if not can_repeat or not is_transient(failure) or _is_exhausted(failure, attempt, self.retries, started):
                 raise failure
             time.sleep(retry_delay(attempt, failure))
             attempt += 1
@@ -134,13 +137,14 @@ class Transport:
 
     def _session(self) -> requests.Session:
         session: Optional[requests.Session] = getattr(self._local, "session", None)
-        if session is None:
+        # A forked process must not use the connections of its parent: each would read the other's responses.
+        if session is None or self._local.process != os.getpid():
             session = requests.Session()
             session.auth = _BearerAuth(self._token)
             session.headers["User-Agent"] = f"bursar-python/{version}"
             # A compressed response has other byte positions, and could not be resumed.
             session.headers["Accept-Encoding"] = "identity"
-            self._local.session = session
+            self._local.session, self._local.process = session, os.getpid()
         return session
 
 
@@ -152,15 +156,24 @@ def _require_complete(response: requests.Response) -> None:
         raise requests.ConnectionError(f"only {received} of {expected} bytes arrived")
 
 
-def is_lost(error: Exception) -> bool:
-    """Whether the connection broke. The request may have had its effect."""
-    return isinstance(error, _LOST)
+def read_json(response: requests.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError as error:
+        detail = "The response is not JSON, so it is not from Bursar. Check the address, and sign in to the network if it asks."
+        raise BursarError("invalid_response", f"{detail} It came from {response.url}.", response.status_code) from error
 
 
-def unreachable(url: str, error: Exception) -> ServerUnavailable:
+def request_failure(url: str, error: requests.RequestException) -> BursarError:
+    """The error for a request without a complete response. The request may have had its effect."""
+    failure: BursarError
+    if not isinstance(error, _LOST):
+        failure = BursarError("invalid_response", f"The response of {url} cannot be read: {_innermost(error)}.")
     # A wrong certificate does not become right by a new attempt.
-    code = "certificate_invalid" if "CERTIFICATE_VERIFY_FAILED" in str(error) else "server_unreachable"
-    failure = ServerUnavailable(code, f"The server {url} cannot be reached: {_innermost(error)}.")
+    elif "CERTIFICATE_VERIFY_FAILED" in str(error):
+        failure = ServerUnavailable("certificate_invalid", f"The certificate of {url} is not valid: {_innermost(error)}.")
+    else:
+        failure = ServerUnavailable("server_unreachable", f"The server {url} cannot be reached: {_innermost(error)}.")
     failure.__cause__ = error
     return failure
 
@@ -169,18 +182,15 @@ def is_transient(error: BursarError) -> bool:
     """Whether the same request may succeed in a while."""
     if error.code in _NOT_TRANSIENT:
         return False
-    return error.code in ("server_unreachable", "idempotency_key_in_use", "timeout") or error.status in (
-        429,
-        502,
-        503,
-        504,
-    )
+    transient_codes = ("server_unreachable", "idempotency_key_in_use", "timeout", "sign_in_failed")
+    return error.code in transient_codes or error.status in (429, 502, 503, 504)
 
 
 def retry_delay(attempt: int, error: Optional[BursarError] = None) -> float:
-    """Seconds before the next attempt: exponential with jitter, and never less than the server asked for."""
+    """Seconds before the next attempt: exponential with jitter, and as long as the server asked for, up to a limit."""
     backoff = min(MAX_DELAY_SECONDS, 0.25 * 2.0**attempt) * random.uniform(0.5, 1.0)
-    return max(backoff, (error.retry_after or 0.0) if error is not None else 0.0)
+    requested = (error.retry_after or 0.0) if error is not None else 0.0
+    return max(backoff, min(requested, MAX_RETRY_AFTER_SECONDS))
 
 
 def _is_exhausted(error: BursarError, attempt: int, max_retries: int, started: float) -> bool:
@@ -221,6 +231,13 @@ def _parse_retry_after(text: Optional[str]) -> Optional[float]:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
     except (TypeError, ValueError):
         return None
+
+
+def _has_valid_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
 
 
 def _is_loopback(host: str) -> bool:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, List, Literal, Optional, Union, overload, TYPE_CHECKING
 
 from ._display import Progress, card
-from ._download import download, is_current, quote_path, safe_target, set_time
+from ._download import download, download_files, quote_path, select_files
 from ._errors import BursarError, JobFailed
 from ._events import Notice
 from ._http import Transport
 from ._log import follow_log, read_log, read_log_tail
-from ._table import Table, format_html, format_text, to_pandas
+from ._table import Table, format_html, format_text, printable, to_pandas
 from ._timeline import Timeline
 from ._types import AnyPath, EventData, JobData, Row
 
@@ -60,7 +60,7 @@ class Job:
         return self.data["failed"]
 
     def __repr__(self) -> str:
-        return f"<Job {self.job_id} {self.title!r} on {self.system}: {self.stage}>"
+        return printable(f"<Job {self.job_id} {self.title!r} on {self.system}: {self.stage}>")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Job) and self._path == other._path
@@ -185,28 +185,10 @@ class Job:
         """Downloads the files of the job into the folder `to`, and returns their places.
 
         `path` selects one file, or a folder with a slash at its end. Called again, it continues an interrupted download
-        and skips the files that are complete.
+        and skips the files that are complete. If the server refuses a file, the others are downloaded before the error is
+        raised.
         """
-        folder = Path(to)
-        files = self.files()
-        if path is not None:
-            files = Table(
-                [
-                    file
-                    for file in files
-                    if file["path"] == path or (path.endswith("/") and file["path"].startswith(path))
-                ]
-            )
-            if not files:
-                raise BursarError("file_unknown", f'The job has no file "{path}". `job.files()` lists its files.', 404)
-        return [self._download_file(folder, file) for file in files]
-
-    def _download_file(self, folder: Path, file: Row) -> Path:
-        target = safe_target(folder, file["path"])
-        if not is_current(target, file):
-            download(self._transport, f"/files/{self._path}{quote_path(file['path'])}", target)
-            set_time(target, file)
-        return target
+        return download_files(self._transport, f"/files/{self._path}", select_files(self.files(), path), Path(to))
 
     def read(self, path: str) -> bytes:
         """The content of one file."""
@@ -216,8 +198,8 @@ class Job:
         return content
 
     def archive(self, to: AnyPath) -> Path:
-        """Downloads all files of the job as one zip file."""
-        target = Path(to)
+        """Downloads all files of the job as one zip file. In an existing folder the file has the id of the job as its name."""
+        target = Path(to) / f"{self.job_id}.zip" if Path(to).is_dir() else Path(to)
         download(self._transport, f"/files/{self._path}?archive=zip", target)
         return target
 
@@ -239,7 +221,8 @@ class Job:
 def _next_wait(deadline: Optional[float], display: Optional[Progress]) -> Optional[float]:
     waits: List[float] = []
     if deadline is not None:
-        waits.append(max(0.0, deadline - time.monotonic()))
+        # The timeout may be infinite, which a queue does not accept.
+        waits.append(min(max(0.0, deadline - time.monotonic()), 3600.0))
     if display is not None and display.interval is not None:
         waits.append(display.interval)
     return min(waits) if waits else None

@@ -32,9 +32,12 @@ def follow_log(transport: Transport, path: str, stream: str) -> Iterator[str]:
 def read_log_tail(transport: Transport, path: str, stream: str, lines: int) -> List[str]:
     offset = max(0, _log_size(transport, path, stream) - _TAIL_BYTES)
     tail = read_log(transport, path, {"stream": stream, "offset": str(offset)}).split("\n")
-    # The first line may be cut, and behind the last line feed is nothing.
-    complete = tail[1:] if offset > 0 else tail
-    return (complete[:-1] if complete and complete[-1] == "" else complete)[-lines:]
+    if tail[-1] == "":  # Behind the last line feed is nothing.
+        tail.pop()
+    # The first line is cut. Of a line that is longer than the part that was read, the end is better than nothing.
+    if offset > 0 and len(tail) > 1:
+        tail.pop(0)
+    return tail[-lines:] if lines > 0 else []
 
 
 def _log_size(transport: Transport, path: str, stream: str) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, datetime
-from typing import Optional, Sequence, Union
+from typing import Any, Optional, Sequence, Union
 from urllib.parse import quote
 
 from ._types import Params, Row
@@ -34,14 +35,30 @@ def make_payload(
     }
     payload = {name: str(value) for name, value in fields.items() if value is not None}
     if tags:
-        payload["tags"] = list(tags)  # type: ignore[assignment]
+        payload["tags"] = [tags] if isinstance(tags, str) else list(tags)  # type: ignore[assignment]
     clash = set(params or {}) & {*fields, "tags"}
     if clash:
         raise ValueError(f"params= must not have {', '.join(sorted(clash))}: there are arguments for it.")
     return {**payload, **(params or {})}
 
 
+def dump_payload(payload: Row) -> str:
+    return json.dumps(payload, default=plain_value)
+
+
+def plain_value(value: Any) -> Any:
+    """Arrays and numbers of NumPy become those of Python, which JSON can represent."""
+    if isinstance(value, (str, int, float, list)):
+        return value
+    for method in ("tolist", "item"):
+        if hasattr(value, method):
+            return getattr(value, method)()
+    raise TypeError(f"A parameter must be a text, a number or a list of texts, not {type(value).__name__}.")
+
+
 def target_path(system: str, project: Optional[str]) -> str:
+    if not isinstance(system, str) or system == "":
+        raise TypeError('system= must be the name of a system, such as "hpc_one". `systems()` lists them.')
     return "".join(f"{quote(part, safe='')}/" for part in (system, project) if part is not None)
 
 

@@ -9,11 +9,12 @@ import queue
 import re
 import time
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, TYPE_CHECKING
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, TYPE_CHECKING
 
 from ._errors import BursarError
 from ._events import Notice
 from ._job import Job
+from ._payload import plain_value
 from ._table import format_html, format_text, to_pandas
 from ._types import AnyPath, Param, Row
 
@@ -70,14 +71,14 @@ class Sweep(List[SweepJob]):
 
 def _folder_name(item: SweepJob) -> str:
     text = ",".join(f"{name}={value}" for name, value in item.params.items())
-    safe = re.sub(r"[^\w.,=+-]", "_", text)[:120]
+    safe = re.sub(r"[^\w.,=+-]", "_", text, flags=re.ASCII)[:120]
     return text if safe == text else f"{safe}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def run_sweep(
     bursar: "Bursar",
     zip_file: Optional[AnyPath],
-    params: Dict[str, Sequence[Param]],
+    params: Mapping[str, Iterable[Param]],
     settings: Row,
     system: str,
     project: Optional[str],
@@ -90,14 +91,15 @@ def run_sweep(
     The tag finds the jobs of an earlier call, however long ago. The key excludes that two calls at the same time, or a
     call that was killed, submit a combination twice.
     """
-    _check_names(params, settings)
+    values_by_name = {name: _plain_values(name, values) for name, values in params.items()}
+    _check_names(values_by_name, settings)
     sweep_name = name or _default_name(zip_file, settings, system, project)
     sweep = Sweep()
     sweep.name = sweep_name
     sweep_tag = "sweep:" + _digest([sweep_name])
     is_new = not bursar.jobs(system=system, tag=sweep_tag)
-    for values in itertools.product(*params.values()):
-        combination = dict(zip(params, values))
+    for values in itertools.product(*values_by_name.values()):
+        combination = dict(zip(values_by_name, values))
         tag = "sweep-job:" + _digest([sweep_name, combination])[:20]
         earlier = [] if is_new else list(bursar.jobs(system=system, tag=tag))
         if earlier and not (retry_failed and earlier[-1].done and earlier[-1].failed):
@@ -149,9 +151,15 @@ def _wait_for_room(bursar: "Bursar", jobs: Sequence[Job], max_running: int) -> N
             bursar._feed.unsubscribe(job_id, notices)
 
 
-def _check_names(params: Dict[str, Sequence[Param]], settings: Row) -> None:
-    if not params or any(isinstance(values, str) or len(values) == 0 for values in params.values()):
-        raise ValueError('params= needs a list of values for each name, such as {"a": [1, 2, 3]}.')
+def _plain_values(name: str, values: Iterable[Param]) -> List[Param]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f'params= needs a list of values for "{name}", such as {{"{name}": [1, 2, 3]}}.')
+    return [plain_value(value) for value in values]
+
+
+def _check_names(params: Dict[str, List[Param]], settings: Row) -> None:
+    if not params or not all(params.values()):
+        raise ValueError('params= needs at least one value for each name, such as {"a": [1, 2, 3]}.')
     used = {match for value in settings.values() if isinstance(value, str) for match in _PLACEHOLDER.findall(value)}
     unused = [name for name in params if name not in used]
     if unused and "command" in settings:

@@ -71,8 +71,18 @@ def format_cell(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without control characters, so that a title or a file name cannot steer the terminal."""
-    return "".join(c if unicodedata.category(c) not in ("Cc", "Cf", "Zl", "Zp") else "�" for c in text)
+    """The text without control characters, so that a title or a file name cannot steer the terminal.
+
+    Halves of surrogate pairs are replaced as well: no terminal can show them, and print() would fail.
+    """
+    return "".join(c if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else "�" for c in text)
+
+
+def truncate(text: str, max_width: int) -> str:
+    """The start of the text that fits into so many columns of a terminal."""
+    while _width(text) > max_width:
+        text = text[:-1]
+    return text
 
 
 def _width(text: str) -> int:

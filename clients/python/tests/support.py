@@ -8,8 +8,9 @@ import socket
 import tempfile
 import threading
 import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
 from urllib.parse import urlsplit
 
 from bursar import Bursar, Job
@@ -96,3 +97,32 @@ class Proxy:
     def close(self) -> None:
         self._listener.close()
         self.cut_all()
+
+
+class FakeServer:
+    """Sends the responses (status, headers, body) that Bursar would never send. Other paths do not exist."""
+
+    def __init__(self, responses: Mapping[str, Tuple[int, Mapping[str, str], bytes]]) -> None:
+        self.paths: List[str] = []
+        paths = self.paths
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                paths.append(self.path)
+                status, headers, body = responses.get(self.path, (404, {}, b""))
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -7,8 +7,10 @@ import os
 import threading
 import time
 import uuid
+import zipfile
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Callable, Optional
+from unittest import mock
 
 import bursar
 from bursar import Bursar
@@ -70,6 +72,20 @@ class ConnectionTest(ServerTest):
         counting = self.proxy(lambda _: 3_000_000 - kept + 100_000)
         (place,) = client(counting.url).job(job.job_id).download(out, "large.bin")
         self.assertEqual(hashlib.sha256(place.read_bytes()).hexdigest(), job.log().split()[0])
+
+    def test_empty_files_long_names_and_damaged_parts_are_downloaded(self) -> None:
+        name = "x" * 255
+        job = self.run_command(f"touch empty; printf 12345 > {name}").wait(check=True)
+        out = self.folder / "out"
+        places = job.download(out)
+        self.assertEqual([place.read_text() for place in places], ["", "12345"])
+        with mock.patch("os.replace", side_effect=InterruptedError), self.assertRaises(InterruptedError):
+            job.download(self.folder / "interrupted", name)
+        (part,) = (self.folder / "interrupted").iterdir()
+        part.write_text("longer than the file")
+        (place,) = job.download(self.folder / "interrupted", name)
+        self.assertEqual(place.read_text(), "12345")
+        self.assertTrue(zipfile.is_zipfile(job.archive(out)))
 
     def test_streams_resume_without_a_missing_or_repeated_line(self) -> None:
         proxy = self.proxy(lambda _: None)
