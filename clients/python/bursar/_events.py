@@ -17,6 +17,8 @@ from ._types import EventData
 
 #: A stream survives a restart of the server, or a network that is away for this long.
 RECONNECT_SECONDS = 600.0
+#: Nobody notices that a job has ended until the stream is back, so it looks for the server more often than a request.
+MAX_RECONNECT_DELAY_SECONDS = 5.0
 
 
 class ServerSentEvent(NamedTuple):
@@ -88,7 +90,7 @@ def resume_stream(
         lost_since = lost_since or time.monotonic()
         if failure is not None and (not is_transient(failure) or time.monotonic() - lost_since > RECONNECT_SECONDS):
             raise failure
-        time.sleep(retry_delay(attempt, failure))
+        time.sleep(retry_delay(attempt, failure, MAX_RECONNECT_DELAY_SECONDS))
         attempt += 1
 
 

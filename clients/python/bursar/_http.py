@@ -41,7 +41,9 @@ class _BearerAuth(requests.auth.AuthBase):
         if token is not None:
             token = token.strip()  # A token that was read from a file ends with a line feed.
             if not re.fullmatch("[!-~]+", token):
-                raise NotSignedIn("token_invalid", "The token is empty, or has spaces or other characters that no token has.")
+                raise NotSignedIn(
+                    "token_invalid", "The token is empty, or has spaces or other characters that no token has."
+                )
             request.headers["Authorization"] = f"Bearer {token}"
         return request
 
@@ -171,7 +173,9 @@ def request_failure(url: str, error: requests.RequestException) -> BursarError:
         failure = BursarError("invalid_response", f"The response of {url} cannot be read: {_innermost(error)}.")
     # A wrong certificate does not become right by a new attempt.
     elif "CERTIFICATE_VERIFY_FAILED" in str(error):
-        failure = ServerUnavailable("certificate_invalid", f"The certificate of {url} is not valid: {_innermost(error)}.")
+        failure = ServerUnavailable(
+            "certificate_invalid", f"The certificate of {url} is not valid: {_innermost(error)}."
+        )
     else:
         failure = ServerUnavailable("server_unreachable", f"The server {url} cannot be reached: {_innermost(error)}.")
     failure.__cause__ = error
@@ -186,9 +190,9 @@ def is_transient(error: BursarError) -> bool:
     return error.code in transient_codes or error.status in (429, 502, 503, 504)
 
 
-def retry_delay(attempt: int, error: Optional[BursarError] = None) -> float:
+def retry_delay(attempt: int, error: Optional[BursarError] = None, max_backoff: float = MAX_DELAY_SECONDS) -> float:
     """Seconds before the next attempt: exponential with jitter, and as long as the server asked for, up to a limit."""
-    backoff = min(MAX_DELAY_SECONDS, 0.25 * 2.0**attempt) * random.uniform(0.5, 1.0)
+    backoff = min(max_backoff, 0.25 * 2.0**attempt) * random.uniform(0.5, 1.0)
     requested = (error.retry_after or 0.0) if error is not None else 0.0
     return max(backoff, min(requested, MAX_RETRY_AFTER_SECONDS))
 

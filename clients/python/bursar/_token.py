@@ -69,7 +69,9 @@ def _request_token(profile: Dict[str, Any]) -> Dict[str, Any]:
     except (requests.RequestException, ValueError) as error:
         raise BursarError("sign_in_failed", f"{issuer['issuer']} did not renew your token: {error}.") from error
     if response.status_code == 429 or response.status_code >= 500:
-        raise BursarError("sign_in_failed", f"{issuer['issuer']} did not renew your token: status {response.status_code}.")
+        raise BursarError(
+            "sign_in_failed", f"{issuer['issuer']} did not renew your token: status {response.status_code}."
+        )
     if response.status_code != 200 or "access_token" not in answer:
         reason = answer.get("error_description") or answer.get("error") or f"status {response.status_code}"
         raise NotSignedIn(
