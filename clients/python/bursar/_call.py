@@ -40,7 +40,7 @@ def pack_call(function: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[
 
 class _Pickled(NamedTuple):
     content: bytes
-    #: What the pickle names instead of containing it: names of __main__, and other modules.
+    #: The pickle has only the names of these, not their code: names of __main__, and other modules.
     main_names: List[str]
     modules: Set[str]
 
@@ -53,7 +53,7 @@ def _pickle(value: Any) -> _Pickled:
 
     class Recorder(base):  # type: ignore[misc, valid-type]
         def reducer_override(self, item: Any) -> Any:
-            module = item.__name__ if isinstance(item, types.ModuleType) else _home(item)
+            module = item.__name__ if isinstance(item, types.ModuleType) else _defining_module(item)
             if module != "__main__":
                 modules.add(module or "")
             # cloudpickle packs functions and classes, but not the objects that decorators make of them.
@@ -110,15 +110,15 @@ class _MainCode:
             self._add_import(
                 value.__name__, f"import {value.__name__}", f"{name} = __import__('sys').modules[{value.__name__!r}]"
             )
-        elif _home(value) == "__main__":
+        elif _defining_module(value) == "__main__":
             source = _source(value, name)
             for used in sorted(_names_in(source)):
                 self.add(used)
             self._add_submodules(source)
             self._sources.append(source if value.__name__ == name else f"{source}{name} = {value.__name__}")
-        elif _home(value) == "builtins":
+        elif _defining_module(value) == "builtins":
             self._sources.append(f"from builtins import {value.__name__} as {name}")
-        elif _home(value) is not None and "." not in value.__qualname__:
+        elif _defining_module(value) is not None and "." not in value.__qualname__:
             self._add_import(value.__module__, f"from {value.__module__} import {value.__name__} as {name}")
         else:
             self._add_value(name, value)
@@ -153,7 +153,7 @@ class _MainCode:
         }
 
 
-def _home(value: Any) -> Optional[str]:
+def _defining_module(value: Any) -> Optional[str]:
     """The module in which a function or a class has its name. None for any other value.
 
     A decorator such as lru_cache returns an object that has the name of its function.

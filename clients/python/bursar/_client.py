@@ -9,11 +9,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
 from urllib.parse import quote, unquote
 
-from ._errors import BursarError, NotSignedIn
+from ._errors import NotSignedIn
 from ._events import EventFeed, resume_stream
 from ._folder import open_input
 from ._http import Transport, read_json
 from ._job import Job, Jobs
+from ._lookup import find_job, newest_job
 from ._payload import Time, dump_payload, make_payload, target_path, time_text
 from ._profile import find_credentials
 from ._sweep import Sweep, run_sweep
@@ -146,28 +147,10 @@ class Bursar:
     def job(self, job_id: str) -> Job:
         """The job whose id begins with this text, or `@last`: the newest one."""
         if job_id == "@last":
-            return self._last_job()
-        jobs = self.jobs()
-        matches = [job for job in jobs if job_id and job.job_id.lower().startswith(job_id.lower())]
-        exact = [job for job in matches if job.job_id.lower() == job_id.lower()]
-        if len(exact or matches) == 1:
-            return (exact or matches)[0]
-        if not matches:
-            raise BursarError(
-                "job_unknown", f'No job of yours has an id that begins with "{job_id}". `jobs()` lists them.'
-            )
-        names = ("…, " if len(matches) > 5 else "") + ", ".join(job.job_id for job in matches[-5:])
-        raise BursarError(
-            "job_ambiguous", f'{len(matches)} jobs have an id that begins with "{job_id}": {names}. Give more of it.'
-        )
-
-    def _last_job(self) -> Job:
-        # Lists are oldest first. The jobs of the last day are enough for most.
-        yesterday = datetime.now(timezone.utc) - timedelta(days=1)
-        jobs = self.jobs(since=yesterday) or self.jobs()
-        if not jobs:
-            raise BursarError("job_unknown", "You have no jobs yet.")
-        return max(jobs, key=lambda job: job.data["id"])
+            # Lists are oldest first. The jobs of the last day are enough for most.
+            yesterday = datetime.now(timezone.utc) - timedelta(days=1)
+            return newest_job(self.jobs(since=yesterday) or self.jobs())
+        return find_job(self.jobs(), job_id)
 
     def events(self, after: Union[None, int, str] = "latest") -> Iterator[EventData]:
         """The events of your jobs and quotas, for ever, each once. It resumes by itself after a lost connection.

@@ -14,7 +14,8 @@ from urllib.parse import quote
 import requests
 
 from ._errors import BursarError
-from ._http import Transport, is_transient, request_failure, retry_delay
+from ._http import Transport, request_failure
+from ._retry import is_transient, retry_delay
 from ._types import Row
 
 _BLOCK = 1 << 18

@@ -12,7 +12,8 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Union
 import requests
 
 from ._errors import BursarError
-from ._http import Transport, is_transient, request_failure, retry_delay
+from ._http import Transport, request_failure
+from ._retry import is_transient, retry_delay
 from ._types import EventData
 
 #: A stream survives a restart of the server, or a network that is away for this long.

@@ -179,7 +179,7 @@ class Executor(BaseExecutor):
         return None
 
     def _finish(self, future: JobFuture[Any], job: Job) -> Tuple[Any, Optional[BaseException]]:
-        """Waits for the end of the job and reads its result. Of a cancelled call it cancels the job instead."""
+        """Waits for the end of the job and reads its result. If the call was cancelled, it cancels the job instead."""
         feed = self._bursar._feed
         feed.subscribe(job.job_id, future._notices)
         try:

@@ -49,7 +49,7 @@ def zip_folder(folder: AnyPath, target: AnyPath) -> None:
                 continue
             is_executable = path.stat().st_mode & 0o111 != 0
             entry = _entry(name, 0o100755 if is_executable else 0o100644)
-            # zipfile chooses the format for large files by the size that it knows before.
+            # zipfile decides before it writes whether the entry needs the format for files over 4 GiB.
             entry.file_size = path.stat().st_size
             with path.open("rb") as source, archive.open(entry, "w") as packed:
                 while True:

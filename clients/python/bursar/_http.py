@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import random
 import re
 import threading
 import time
-from email.utils import parsedate_to_datetime
 from typing import Any, Callable, Dict, Mapping, Optional
 from urllib.parse import SplitResult, urlsplit
 
 import requests
 
 from ._errors import BursarError, NotSignedIn, ServerUnavailable, error_from_problem
+from ._retry import is_exhausted, is_transient, parse_retry_after, retry_delay
 from ._types import AnyPath
 from ._version import version
 
 CONNECT_SECONDS = 10
 #: The server sends a heartbeat every 15 s on a stream. A connection that is silent for longer has been lost.
 READ_SECONDS = 60
-MAX_DELAY_SECONDS = 30.0
-#: A request whose server asks for a longer wait fails instead. Streams and downloads wait this long.
-MAX_RETRY_AFTER_SECONDS = 120.0
 
-#: Errors that end when somebody does something, not after a short wait.
-_NOT_TRANSIENT = {"too_many_jobs", "system_paused", "files_missing"}
+#: The connection could not be made, or it broke.
 _LOST = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 
 
@@ -97,7 +92,7 @@ class Transport:
                 failure: BursarError = request_failure(self.url, error)
             except BursarError as error:
                 failure = error
-            if not can_repeat or not is_transient(failure) or _is_exhausted(failure, attempt, self.retries, started):
+            if not can_repeat or not is_transient(failure) or is_exhausted(failure, attempt, self.retries, started):
                 raise failure
             time.sleep(retry_delay(attempt, failure))
             attempt += 1
@@ -116,7 +111,6 @@ class Transport:
         headers: Dict[str, str],
         body: Optional[AnyPath],
     ) -> requests.Response:
-        # Without a type, requests would announce a form. A POST without a body has Content-Length: 0.
         file = None if body is None else open(body, "rb")
         try:
             response = self._session().request(
@@ -182,28 +176,6 @@ def request_failure(url: str, error: requests.RequestException) -> BursarError:
     return failure
 
 
-def is_transient(error: BursarError) -> bool:
-    """Whether the same request may succeed in a while."""
-    if error.code in _NOT_TRANSIENT:
-        return False
-    transient_codes = ("server_unreachable", "idempotency_key_in_use", "timeout", "sign_in_failed")
-    return error.code in transient_codes or error.status in (429, 502, 503, 504)
-
-
-def retry_delay(attempt: int, error: Optional[BursarError] = None, max_backoff: float = MAX_DELAY_SECONDS) -> float:
-    """Seconds before the next attempt: exponential with jitter, and as long as the server asked for, up to a limit."""
-    backoff = min(max_backoff, 0.25 * 2.0**attempt) * random.uniform(0.5, 1.0)
-    requested = (error.retry_after or 0.0) if error is not None else 0.0
-    return max(backoff, min(requested, MAX_RETRY_AFTER_SECONDS))
-
-
-def _is_exhausted(error: BursarError, attempt: int, max_retries: int, started: float) -> bool:
-    # After a cut upload the server holds the key for up to a minute, until it notices that the connection is gone.
-    if error.code == "idempotency_key_in_use":
-        return time.monotonic() - started > 120
-    return attempt >= max_retries or (error.retry_after or 0.0) > MAX_RETRY_AFTER_SECONDS
-
-
 def _response_error(response: requests.Response) -> BursarError:
     request_id = response.headers.get("X-Request-Id")
     if 300 <= response.status_code < 400:
@@ -215,26 +187,13 @@ def _response_error(response: requests.Response) -> BursarError:
         problem = response.json()
     except (ValueError, *_LOST):
         problem = {}
-    retry_after = _parse_retry_after(response.headers.get("Retry-After"))
+    retry_after = parse_retry_after(response.headers.get("Retry-After"))
     error = error_from_problem(
         response.status_code, problem if isinstance(problem, dict) else {}, request_id, retry_after
     )
     if isinstance(error, NotSignedIn):
         error.detail += " Run `bursar login`, set BURSAR_TOKEN, or pass token=."
     return error
-
-
-def _parse_retry_after(text: Optional[str]) -> Optional[float]:
-    if text is None:
-        return None
-    try:
-        return max(0.0, float(text))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError):
-        return None
 
 
 def _has_valid_port(parts: SplitResult) -> bool:

@@ -88,8 +88,8 @@ def run_sweep(
 ) -> Sweep:
     """Each combination has a tag made from the name of the sweep and its values, and the same text as idempotency key.
 
-    The tag finds the jobs of an earlier call, however long ago. The key excludes that two calls at the same time, or a
-    call that was killed, submit a combination twice.
+    The tag finds the jobs of an earlier call, however long ago. Because of the key, two calls at the same time, or
+    a call that was killed and started again, cannot submit a combination twice.
     """
     values_by_name = {name: _plain_values(name, values) for name, values in params.items()}
     _check_names(values_by_name, settings)

@@ -18,7 +18,7 @@ from ._errors import BursarError, NotSignedIn
 #: A token is renewed this long before it ends, so that a request under way does not fail.
 REFRESH_BEFORE_SECONDS = 60
 LOCK_SECONDS = 20
-#: Nobody holds the lock longer. The command line has the same rule.
+#: An older lock was left behind by a program that was killed. The command line has the same rule.
 STALE_LOCK_SECONDS = 15
 REQUEST_SECONDS = 10
 

@@ -119,6 +119,19 @@ class ConnectionTest(ServerTest):
         self.assertTrue(all(job.done for job in jobs))
         self.assertEqual(len(streams), 1)
 
+    def test_a_forked_process_has_connections_and_a_stream_of_its_own(self) -> None:
+        job = self.run_command("sleep 1")
+        waiting = threading.Thread(target=job.wait)
+        waiting.start()
+        while not self.bursar._feed._is_running:
+            time.sleep(0.01)
+        child = os.fork()
+        if child == 0:
+            os._exit(7 if job.wait(60).done else 1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 7)
+        waiting.join(60)
+        self.assertTrue(job.done)
+
     def test_events_resume_after_a_cut(self) -> None:
         jobs = [self.run_command("true") for _ in range(3)]
         proxy = self.proxy(lambda _: None)

@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 from bursar import Bursar, BursarError, NotSignedIn, QuotaExceeded, ServerUnavailable, Table
-from bursar._http import MAX_RETRY_AFTER_SECONDS, retry_delay
+from bursar._retry import MAX_RETRY_AFTER_SECONDS, retry_delay
 
 from .support import FakeServer, ServerTest, client
 
@@ -130,3 +130,4 @@ class HostileServerTest(ServerTest):
     def test_a_server_cannot_ask_for_an_endless_wait(self) -> None:
         for seconds in (1e9, float("inf")):
             self.assertEqual(retry_delay(0, BursarError("c", "d", retry_after=seconds)), MAX_RETRY_AFTER_SECONDS)
+        self.assertLessEqual(retry_delay(1_000_000), 30.0)

@@ -71,6 +71,15 @@ class FolderTest(unittest.TestCase):
         self.assertEqual(self.names(source), ["data.txt", "link.txt", "link/x", "sub/x"])
 
     @unittest.skipUnless(shutil.which("git"), "git is the reference for the syntax")
+    def test_a_name_that_is_not_utf_8_is_an_error_unless_it_is_ignored(self) -> None:
+        folder = self.write("a.txt")
+        with open(os.fsencode(folder) + b"/bad\xff.dat", "w"):
+            pass
+        with self.assertRaisesRegex(BursarError, "not UTF-8"):
+            list_files(folder)
+        (folder / ".bursarignore").write_text("*.dat\n")
+        self.assertEqual(self.names(folder), ["a.txt"])
+
     def test_ignore_patterns_match_as_in_git(self) -> None:
         names = [
             "a",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import math
 import os
 import pty
 import subprocess
@@ -128,6 +129,14 @@ class JobTest(ServerTest):
     def test_the_tail_of_a_long_log_is_read_without_its_start(self) -> None:
         job = self.run_command("seq 1 20000").wait(check=True)
         self.assertEqual(job.log_tail(3), ["19998", "19999", "20000"])
+        self.assertEqual(job.log_tail(0), [])
+
+    def test_a_log_with_a_long_line_colours_and_a_progress_bar_is_readable(self) -> None:
+        command = r"head -c 20000 /dev/zero | tr '\0' x; printf ' 1\t\033[31mred\033[0m 50%%\r 2\tgreen\n'"
+        job = self.run_command(command).wait(math.inf)
+        (line,) = job.log_tail()
+        self.assertTrue(line.endswith("x 1\t\x1b[31mred\x1b[0m 50%\r 2\tgreen"), line[-60:])
+        self.assertIn("> 2      green<", job._repr_html_())
 
     def test_a_key_of_ones_own_gives_the_same_job_again(self) -> None:
         first = self.run_command("true", key=self.tag)

@@ -14,6 +14,7 @@ from unittest import mock
 
 from bursar import Bursar, BursarError, NotSignedIn
 from bursar._profile import find_credentials, profile_file
+from bursar._retry import is_transient
 
 PROFILES = {
     "current": "lab",
@@ -82,13 +83,14 @@ class ProfileTest(unittest.TestCase):
             def do_POST(self) -> None:
                 forms.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
                 is_known = "refresh_token=first" in forms[-1]
+                is_away = len(forms) == 1
                 answer = (
                     {"access_token": "new", "refresh_token": "second", "expires_in": 300}
                     if is_known
                     else {"error": "invalid_grant"}
                 )
                 content = json.dumps(answer).encode()
-                self.send_response(200 if is_known else 400)
+                self.send_response(503 if is_away else 200 if is_known else 400)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
@@ -114,9 +116,12 @@ class ProfileTest(unittest.TestCase):
             "issuer": issuer,
         }
         self.store(json.dumps({"current": "lab", "profiles": {"lab": profile}}))
+        with self.assertRaises(BursarError) as away:
+            self.find(None, None, None)
+        self.assertTrue(is_transient(away.exception), "a wait survives a provider that is away for a while")
         with ThreadPoolExecutor(4) as pool, mock.patch.dict(os.environ, self.environment, clear=True):
             tokens = list(pool.map(lambda _: find_credentials(None, None, None).token(), range(4)))
-        self.assertEqual((tokens, len(forms)), (["new"] * 4, 1))
+        self.assertEqual((tokens, len(forms)), (["new"] * 4, 2))
         stored = json.loads(self.path.read_text())["profiles"]["lab"]
         self.assertEqual((stored["token"], stored["issuer"]["refresh_token"], stored["user"]), ("new", "second", "1"))
         self.assertEqual(self.path.stat().st_mode & 0o777, 0o600)

@@ -7,6 +7,10 @@ import sys
 import time
 import uuid
 from pathlib import Path
+from unittest import mock
+
+from bursar import SweepJob
+from bursar._sweep import _folder_name
 
 from .support import ServerTest
 
@@ -29,6 +33,25 @@ class SweepTest(ServerTest):
         self.assertIn("a=1,b=x", results)
         self.assertEqual((self.folder / "results/a=1,b=x/result.txt").read_text(), "1 x\n")
         self.assertEqual(len(list((self.folder / "results").iterdir())), 4)
+
+    def test_values_may_be_numpy_arrays_and_generators(self) -> None:
+        class Integer:  # All that the client uses of numpy.int64, which JSON cannot represent.
+            def item(self) -> int:
+                return 7
+
+        settings = dict(system="hpc_one", command="echo {a} {b}", runtime=0.1, name=f"arrays {uuid.uuid4()}")
+        params = {"a": [Integer()], "b": (character for character in "xy")}
+        sweep = self.bursar.sweep(None, params, **settings)  # type: ignore[arg-type]
+        self.assertEqual([item.params for item in sweep], [{"a": 7, "b": "x"}, {"a": 7, "b": "y"}])
+        for wrong in ({}, {"a": []}, {"a": "text"}, {"a": 5}):
+            with self.assertRaisesRegex(ValueError, "params= needs"):
+                self.bursar.sweep(None, wrong, **settings)  # type: ignore[arg-type]
+
+    def test_a_folder_of_results_has_a_short_name(self) -> None:
+        names = {_folder_name(SweepJob({"a": value}, mock.Mock())) for value in ("ä" * 200, "ö" * 200, "../x", 0.1)}
+        self.assertEqual(len(names), 4)
+        self.assertIn("a=0.1", names)
+        self.assertTrue(all(len(name) < 140 and "/" not in name for name in names))
 
     def test_failed_combinations_are_submitted_again_only_on_request(self) -> None:
         settings = dict(system="hpc_one", command="exit {code}", runtime=0.1, name=f"exit codes {uuid.uuid4()}")
