@@ -77,12 +77,6 @@ const externalSoftware: ExternalSoftware[] = [
     testModule: 'test/support/terminal.ts',
   },
   {
-    name: 'the shells with completion',
-    programs: ['zsh', 'fish'],
-    packages: ['zsh', 'fish'],
-    testPaths: /^test\/cli\/user\/completion/,
-  },
-  {
     name: 'OpenSSL',
     programs: ['openssl'],
     packages: ['openssl'],

@@ -78,7 +78,7 @@ async function watchJobs(context: Context, client: Bursar, options: JobsOptions)
         terminalLines(list(), jobColumns(list(), context.now), { columns, style: context.style }),
       )
     : undefined;
-  context.detachMessage = 'Your jobs run on. Come back to them: bursar jobs --watch';
+  context.detachMessage = 'Your jobs run on. Come back to them:\n  bursar jobs --watch';
   try {
     if (view === undefined) await print(list(), true);
     view?.update();

@@ -95,7 +95,7 @@ describe('on a terminal', () => {
       else await terminal.waitFor(/watched/);
       await terminal.press('C-c');
       const screen = await terminal.waitFor(/exit code \d+/);
-      assert.match(screen, /runs? on\. Come back to (it|them):\s+bursar\s+job/);
+      assert.match(screen, /runs? on\. Come back to (it|them):\n {2}bursar job/);
       assert.match(screen, /exit code 101/);
     }
     releaseJob(server, watched);

@@ -17,7 +17,7 @@ export async function run(context: Context, options: LogOptions): Promise<void> 
   const job = await findJob(context, reference, reach);
   const stream = stderr ? 'stderr' : 'stdout';
   if (follow && !job.terminal_stage)
-    context.detachMessage = `The job ${job.job_id} runs on. Come back to it: bursar job log -f ${job.job_id}`;
+    context.detachMessage = `The job ${job.job_id} runs on. Come back to it:\n  bursar job log -f ${job.job_id}`;
   const { signal } = context;
   const chunks =
     reach === 'own'

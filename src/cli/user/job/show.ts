@@ -77,7 +77,7 @@ async function watchJob(context: Context, found: Job): Promise<void> {
         }),
       )
     : undefined;
-  context.detachMessage = `The job ${found.job_id} runs on. Come back to it: bursar job show --watch ${found.job_id}`;
+  context.detachMessage = `The job ${found.job_id} runs on. Come back to it:\n  bursar job show --watch ${found.job_id}`;
   let shownStage: string | undefined;
   const show = async (job: Job) => {
     if (view !== undefined) {
