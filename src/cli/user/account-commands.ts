@@ -31,6 +31,21 @@ Examples:
     runs(() => import('./profiles.ts'), 'use'),
   );
   tokenCommands(program);
+  userCommand(program, 'completion', 'print a script that makes a shell complete commands, jobs, systems and projects')
+    .argument('<shell>', 'bash, zsh or fish')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  source <(bursar completion bash)               in ~/.bashrc
+  source <(bursar completion zsh)                in ~/.zshrc, after compinit
+  bursar completion fish | source                in ~/.config/fish/config.fish`,
+    )
+    .action(runs(() => import('./completion.ts')));
+  program
+    .command('complete-words [words...]', { hidden: true })
+    .hook('preAction', (_, command) => void command.setOptionValue('program', program))
+    .action(runs(() => import('./complete-words.ts')));
 }
 
 function tokenCommands(program: Command): void {

@@ -87,12 +87,10 @@ describe('on a terminal', () => {
   });
 
   test('Ctrl-C while a job is watched detaches, says how to come back, and exits with 101', async () => {
-    const watched = await submit(waitForGoScript, 'watched');
+    const watched = await submit(`echo watched; ${waitForGoScript}`, 'watched');
     for (const command of ['job show --watch', 'job log -f', 'jobs --watch']) {
       await terminal.type(`clear; bursar ${command} ${command.startsWith('jobs') ? '' : '@last'}; echo "exit code $?"`);
-      // A log is empty at first: the job prints nothing.
-      if (command === 'job log -f') await new Promise((resolve) => setTimeout(resolve, 1500));
-      else await terminal.waitFor(/watched/);
+      await terminal.waitFor(/watched/);
       await terminal.press('C-c');
       const screen = await terminal.waitFor(/exit code \d+/);
       assert.match(screen, /runs? on\. Come back to (it|them):\n {2}bursar job/);
