@@ -7,7 +7,8 @@ import { exitCodes } from '../src/cli/user/exit-codes.ts';
 export function commandLineReference(): string {
   const program = createProgram('');
   addUserCommands(program);
-  const groups = Map.groupBy(program.commands, (command) => command.helpGroup());
+  const visible = program.commands.filter((command) => command.name() !== 'complete-words');
+  const groups = Map.groupBy(visible, (command) => command.helpGroup());
   const sections = [...groups].map(([heading, commands]) => {
     const rows = commands.flatMap((command) => leaves(command, 'bursar')).join('\n');
     return `## ${heading.replace(/:$/, '')}\n\n| command | |\n|---|---|\n${rows}\n`;
