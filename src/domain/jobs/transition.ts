@@ -20,9 +20,13 @@ const rank: Record<JobState, number> = { accepted: 0, submitting: 1, queued: 2, 
 
 const observedState = { queued: 'queued', running: 'running', finished: 'ended' } as const;
 
-/** True if the observation moves a job forward. A job never goes back to an earlier state, whatever the engine reports. */
-export function isStateChange(current: JobState, { kind }: Observation): boolean {
-  return rank[observedState[kind]] > rank[current];
+/**
+ * True if the observation moves a job forward. A job never goes back to an earlier state, whatever the engine reports. A job
+ * that is already ending may never have started, because its node refused it: only its end tells.
+ */
+export function isStateChange(current: JobState, observation: Observation): boolean {
+  if (observation.kind === 'running' && observation.isEnding) return false;
+  return rank[observedState[observation.kind]] > rank[current];
 }
 
 /** Returns the status after an observation, or null if it does not change. */

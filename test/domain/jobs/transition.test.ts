@@ -85,6 +85,11 @@ describe('transition', () => {
     );
   });
 
+  test('returns null for a job that is already ending, which may never have started', () => {
+    const ending = { jobId: 'J', ref: '1', kind: 'running', startedAt: 1000, isEnding: true } as const;
+    assert.equal(transition({ state: 'queued' }, ending), null);
+  });
+
   test('never goes back to an earlier state', () => {
     fc.assert(
       fc.property(statuses, observations, (status, observation) => {
