@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { accountCommands } from './account-commands.ts';
-import { accountingCommands } from './accounting-commands.ts';
-import { adminCommands } from './admin-commands.ts';
-import { eventCommands } from './event-commands.ts';
+import { accountCommands } from './account/account-commands.ts';
+import { adminCommands } from './admin/admin-commands.ts';
+import { eventCommands } from './events/event-commands.ts';
 import { formatExitCodes } from './exit-codes.ts';
-import { jobCommands } from './job-commands.ts';
-import { submitCommands } from './submit-commands.ts';
+import { jobCommands } from './job/job-commands.ts';
+import { quotaCommands } from './quotas/quota-commands.ts';
+import { submitCommands } from './submit/submit-commands.ts';
 
 /** Adds the commands that speak to a server over HTTP. Each imports its code when it runs. */
 export function addUserCommands(program: Command): void {
@@ -18,7 +18,7 @@ export function addUserCommands(program: Command): void {
   submitCommands(program);
   jobCommands(program);
   program.commandsGroup('Systems and quotas:');
-  accountingCommands(program);
+  quotaCommands(program);
   program.commandsGroup('Events:');
   eventCommands(program);
   program.commandsGroup('Your account:');

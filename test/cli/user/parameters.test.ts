@@ -7,7 +7,7 @@ import {
   parseSweptParameter,
 } from '../../../src/cli/user/submit/parameters.ts';
 import { applyParameters } from '../../../src/cli/user/submit/placeholders.ts';
-import { resultFolderName } from '../../../src/cli/user/submit/result-folder.ts';
+import { resultFolderName } from '../../../src/cli/user/sweep/result-folder.ts';
 
 const valuesOf = (text: string) => parseSweptParameter(text).values;
 

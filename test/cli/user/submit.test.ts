@@ -137,7 +137,10 @@ describe('bursar submit', () => {
     ['a forbidden option of sbatch', { command: 'sbatch --uid=0 x.sh' }, /--uid is not allowed/],
   ] as const)
     test(`${name} is a usage error in a pipe`, async () => {
-      const { code, stdout, stderr } = await fixture.call(() => import('../../../src/cli/user/submit.ts'), options);
+      const { code, stdout, stderr } = await fixture.call(
+        () => import('../../../src/cli/user/submit/submit.ts'),
+        options,
+      );
       assert.deepEqual([code, stdout], [2, ''], stderr);
       assert.match(stderr, message);
     });

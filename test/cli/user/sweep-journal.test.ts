@@ -9,7 +9,7 @@ import {
   openSweepJournal,
   submissionKey,
   sweepTag,
-} from '../../../src/cli/user/submit/sweep-journal.ts';
+} from '../../../src/cli/user/sweep/sweep-journal.ts';
 import { isTag } from '../../../src/domain/jobs/tags.ts';
 
 const job = { job_id: 'J1', hpc: 'hpc_one', project_name: 'p' };

@@ -137,7 +137,7 @@ describe('bursar sweep', () => {
   ] as const)
     test(`with ${name} submits nothing, and creates no journal`, async () => {
       const folder = fixture.folder({ 'run.sh': '#!/bin/sh\ntrue\n' });
-      const load = () => import('../../../src/cli/user/sweep.ts');
+      const load = () => import('../../../src/cli/user/sweep/sweep.ts');
       const { code, stderr } = await fixture.call(load, { input: folder, command: 'sbatch run.sh {a}', ...options });
       assert.ok(code === 1 || code === 2, stderr);
       assert.match(stderr, message);

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts';
-import { quotaColumns } from '../quota.ts';
+import { quotaColumns } from '../quotas/quota.ts';
 
 interface QuotasOptions {
   user?: string;

@@ -1,9 +1,9 @@
 import type { User } from '#client';
+import { sessionColumns } from '../account/sessions.ts';
+import { tokenColumns } from '../account/tokens.ts';
 import type { Context } from '../context.ts';
-import { sessionColumns } from '../sessions.ts';
 import type { Column } from '../terminal/table.ts';
 import { relativeTime } from '../terminal/time.ts';
-import { tokenColumns } from '../tokens.ts';
 
 interface UserOptions {
   user: string;

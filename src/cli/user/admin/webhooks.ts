@@ -1,6 +1,6 @@
 import type { Webhook } from '#client';
 import type { Context } from '../context.ts';
-import { webhookColumns } from '../webhooks.ts';
+import { webhookColumns } from '../events/webhooks.ts';
 
 export async function list(context: Context, { user }: { user?: string }): Promise<void> {
   const { api } = await context.client();

@@ -1,6 +1,6 @@
-import type { Context } from './context.ts';
-import { resolveAccount } from './profiles/connect.ts';
-import { relativeTime } from './terminal/time.ts';
+import type { Context } from '../context.ts';
+import { resolveAccount } from '../profiles/connect.ts';
+import { relativeTime } from '../terminal/time.ts';
 
 export async function run(context: Context): Promise<void> {
   const { api } = await context.client();

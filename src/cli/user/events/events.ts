@@ -1,9 +1,9 @@
 import type { Event } from '#client';
-import type { Context } from './context.ts';
-import { usageError } from './errors.ts';
-import type { Column } from './terminal/table.ts';
-import { formatTable } from './terminal/table.ts';
-import { relativeTime } from './terminal/time.ts';
+import type { Context } from '../context.ts';
+import { usageError } from '../errors.ts';
+import type { Column } from '../terminal/table.ts';
+import { formatTable } from '../terminal/table.ts';
+import { relativeTime } from '../terminal/time.ts';
 
 interface EventsOptions {
   follow?: boolean;

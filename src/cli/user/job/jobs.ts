@@ -1,10 +1,10 @@
 import type { Bursar, Job } from '#client';
-import type { Context } from './context.ts';
-import { usageError } from './errors.ts';
-import { jobColumns } from './job/job-columns.ts';
-import { parseSince } from './job/parse-since.ts';
-import { createLiveView } from './terminal/live-view.ts';
-import { formatTable, terminalLines } from './terminal/table.ts';
+import type { Context } from '../context.ts';
+import { usageError } from '../errors.ts';
+import { createLiveView } from '../terminal/live-view.ts';
+import { formatTable, terminalLines } from '../terminal/table.ts';
+import { jobColumns } from './job-columns.ts';
+import { parseSince } from './parse-since.ts';
 
 export interface JobsOptions {
   stage?: string;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, type Bursar, type Job } from '#client';
-import type { TargetedSettings } from './choose-system.ts';
+import type { TargetedSettings } from '../submit/choose-system.ts';
 import type { SweepJournal } from './sweep-journal.ts';
 import { hasEnded, isUnfinished, type SweepRun, submitRun } from './sweep-runs.ts';
 

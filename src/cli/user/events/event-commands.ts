@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { runs } from './run-command.ts';
-import { userCommand } from './user-command.ts';
+import { runs } from '../run-command.ts';
+import { userCommand } from '../user-command.ts';
 
 /** Adds the commands about events and webhooks. */
 export function eventCommands(program: Command): void {

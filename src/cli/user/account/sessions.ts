@@ -1,7 +1,7 @@
 import type { Session } from '#client';
-import type { Context } from './context.ts';
-import type { Column } from './terminal/table.ts';
-import { relativeTime } from './terminal/time.ts';
+import type { Context } from '../context.ts';
+import type { Column } from '../terminal/table.ts';
+import { relativeTime } from '../terminal/time.ts';
 
 export async function list(context: Context): Promise<void> {
   const { api } = await context.client();

@@ -1,8 +1,8 @@
 import type { Token } from '#client';
-import type { Context } from './context.ts';
-import { parseCount } from './job/parse-options.ts';
-import type { Column } from './terminal/table.ts';
-import { relativeTime } from './terminal/time.ts';
+import type { Context } from '../context.ts';
+import { parseCount } from '../job/parse-options.ts';
+import type { Column } from '../terminal/table.ts';
+import { relativeTime } from '../terminal/time.ts';
 
 export async function list(context: Context): Promise<void> {
   const { api } = await context.client();

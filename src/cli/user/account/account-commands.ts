@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { runs } from './run-command.ts';
-import { userCommand } from './user-command.ts';
+import { runs } from '../run-command.ts';
+import { userCommand } from '../user-command.ts';
 
 /** Adds the commands about the user: sign-in, profiles, tokens. */
 export function accountCommands(program: Command): void {
@@ -41,11 +41,11 @@ Examples:
   source <(bursar completion zsh)                in ~/.zshrc, after compinit
   bursar completion fish | source                in ~/.config/fish/config.fish`,
     )
-    .action(runs(() => import('./completion.ts')));
+    .action(runs(() => import('../completion.ts')));
   program
     .command('complete-words [words...]', { hidden: true })
     .hook('preAction', (_, command) => void command.setOptionValue('program', program))
-    .action(runs(() => import('./complete-words.ts')));
+    .action(runs(() => import('../complete-words.ts')));
 }
 
 function tokenCommands(program: Command): void {

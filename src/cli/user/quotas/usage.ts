@@ -1,8 +1,8 @@
 import type { Usage } from '#client';
-import type { Context } from './context.ts';
-import { usageError } from './errors.ts';
-import type { Column } from './terminal/table.ts';
-import { formatNumber } from './terminal/time.ts';
+import type { Context } from '../context.ts';
+import { usageError } from '../errors.ts';
+import type { Column } from '../terminal/table.ts';
+import { formatNumber } from '../terminal/time.ts';
 
 interface UsageOptions {
   csv?: boolean;

@@ -1,8 +1,8 @@
 import type { Quota, System } from '#client';
-import type { Context } from './context.ts';
-import { formatCharge } from './submit/quote-text.ts';
-import type { Column } from './terminal/table.ts';
-import { formatBytes } from './terminal/time.ts';
+import type { Context } from '../context.ts';
+import { formatCharge } from '../submit/quote-text.ts';
+import type { Column } from '../terminal/table.ts';
+import { formatBytes } from '../terminal/time.ts';
 
 interface QuotaOptions {
   system?: string;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Combination } from './parameters.ts';
+import type { Combination } from '../submit/parameters.ts';
 
 const maxNameLength = 120;
 

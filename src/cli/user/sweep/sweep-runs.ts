@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { ApiError, type Bursar, type Job } from '#client';
-import type { TargetedSettings } from './choose-system.ts';
-import type { Combination } from './parameters.ts';
+import type { TargetedSettings } from '../submit/choose-system.ts';
+import type { Combination } from '../submit/parameters.ts';
 import { attemptTag, type SweepJournal, submissionKey, sweepTag } from './sweep-journal.ts';
 
 const concurrentReads = 8;

@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { appendFileSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BursarError, errnoCode } from '../../../domain/errors.ts';
-import { type Combination, describeCombination } from './parameters.ts';
-import type { JobSettings } from './settings.ts';
+import { type Combination, describeCombination } from '../submit/parameters.ts';
+import type { JobSettings } from '../submit/settings.ts';
 
 /**
  * The journal of a sweep, `.bursar/sweep-<hash>.jsonl` in its folder. Each line is a record, and is on disk before the

@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
-import { projectDescription } from './project.ts';
-import { runs } from './run-command.ts';
-import { collect, userCommand } from './user-command.ts';
+import { projectDescription } from '../project.ts';
+import { runs } from '../run-command.ts';
+import { collect, userCommand } from '../user-command.ts';
 
 /** Adds the commands about systems and quotas. */
-export function accountingCommands(program: Command): void {
+export function quotaCommands(program: Command): void {
   userCommand(program, 'systems', 'list the systems, or show one: its limits, tools and state')
     .argument('[name]', 'the name of a system')
-    .action(runs(() => import('./systems.ts')));
+    .action(runs(() => import('../systems.ts')));
   userCommand(program, 'quota', 'show the time and space that you have left')
     .option('--system <name>', 'only on this system')
     .option('--project <name>', 'only in this project')

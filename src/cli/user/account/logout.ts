@@ -1,9 +1,9 @@
 import { ApiError } from '#client';
-import type { Context } from './context.ts';
-import { exitCodes } from './exit-codes.ts';
-import { createClient, unknownProfile } from './profiles/connect.ts';
-import { postForm } from './profiles/oauth.ts';
-import { type Profile, updateProfiles } from './profiles/store.ts';
+import type { Context } from '../context.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { createClient, unknownProfile } from '../profiles/connect.ts';
+import { postForm } from '../profiles/oauth.ts';
+import { type Profile, updateProfiles } from '../profiles/store.ts';
 
 /** Removes a profile, and revokes the token that `login` has got for it. */
 export async function run(context: Context): Promise<void> {

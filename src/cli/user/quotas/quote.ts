@@ -1,9 +1,9 @@
-import type { Context } from './context.ts';
-import { usageError } from './errors.ts';
-import { exitCodes } from './exit-codes.ts';
-import { parseCount, parseHours, parseParameters } from './job/parse-options.ts';
-import { describeQuote } from './submit/quote-text.ts';
-import { escapeText } from './terminal/text.ts';
+import type { Context } from '../context.ts';
+import { usageError } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { parseCount, parseHours, parseParameters } from '../job/parse-options.ts';
+import { describeQuote } from '../submit/quote-text.ts';
+import { escapeText } from '../terminal/text.ts';
 
 interface QuoteOptions {
   system?: string;

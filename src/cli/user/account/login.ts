@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Bursar } from '#client';
-import type { Context } from './context.ts';
-import { CommandError, usageError } from './errors.ts';
-import { checkTransport, createClient, normaliseUrl } from './profiles/connect.ts';
-import { type DeviceCode, type DeviceEndpoints, startDeviceFlow, waitForToken } from './profiles/device-flow.ts';
-import { chooseIssuer, discoverIssuer, issuerEndpoints } from './profiles/issuer.ts';
-import { type Profile, type ProfileFile, readProfiles, updateProfiles } from './profiles/store.ts';
-import { openBrowser } from './terminal/open-browser.ts';
-import { readSecret } from './terminal/read-secret.ts';
-import { escapeText } from './terminal/text.ts';
+import type { Context } from '../context.ts';
+import { CommandError, usageError } from '../errors.ts';
+import { checkTransport, createClient, normaliseUrl } from '../profiles/connect.ts';
+import { type DeviceCode, type DeviceEndpoints, startDeviceFlow, waitForToken } from '../profiles/device-flow.ts';
+import { chooseIssuer, discoverIssuer, issuerEndpoints } from '../profiles/issuer.ts';
+import { type Profile, type ProfileFile, readProfiles, updateProfiles } from '../profiles/store.ts';
+import { openBrowser } from '../terminal/open-browser.ts';
+import { readSecret } from '../terminal/read-secret.ts';
+import { escapeText } from '../terminal/text.ts';
 
 export interface LoginOptions {
   url?: string | undefined;

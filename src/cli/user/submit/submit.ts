@@ -1,15 +1,15 @@
 import type { Bursar, System, UploadProgress } from '#client';
-import type { Context } from './context.ts';
-import { createLocalInputCheck } from './submit/check-local-input.ts';
-import { completeSettings, type TargetedSettings } from './submit/choose-system.ts';
-import { type JobOptions, readSettings } from './submit/job-options.ts';
-import { type OpenedInput, openJobInput } from './submit/open-input.ts';
-import { parseParameters } from './submit/parameters.ts';
-import { applyParameters } from './submit/placeholders.ts';
-import { describeQuote, requireAccepted } from './submit/quote-text.ts';
-import { watchJob } from './submit/watch-job.ts';
-import { createProgress } from './terminal/progress.ts';
-import { escapeText } from './terminal/text.ts';
+import type { Context } from '../context.ts';
+import { createProgress } from '../terminal/progress.ts';
+import { escapeText } from '../terminal/text.ts';
+import { createLocalInputCheck } from './check-local-input.ts';
+import { completeSettings, type TargetedSettings } from './choose-system.ts';
+import { type JobOptions, readSettings } from './job-options.ts';
+import { type OpenedInput, openJobInput } from './open-input.ts';
+import { parseParameters } from './parameters.ts';
+import { applyParameters } from './placeholders.ts';
+import { describeQuote, requireAccepted } from './quote-text.ts';
+import { watchJob } from './watch-job.ts';
 
 export interface SubmitOptions extends JobOptions {
   param?: readonly string[];

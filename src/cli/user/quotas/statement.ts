@@ -1,10 +1,10 @@
 import type { Statement } from '#client';
-import type { Context } from './context.ts';
-import { usageError } from './errors.ts';
-import { parseSince } from './job/parse-since.ts';
-import { chooseProject } from './project.ts';
-import type { Column } from './terminal/table.ts';
-import { formatNumber, relativeTime } from './terminal/time.ts';
+import type { Context } from '../context.ts';
+import { usageError } from '../errors.ts';
+import { parseSince } from '../job/parse-since.ts';
+import { chooseProject } from '../project.ts';
+import type { Column } from '../terminal/table.ts';
+import { formatNumber, relativeTime } from '../terminal/time.ts';
 
 interface StatementOptions {
   /** System and project: hpc_one/proj_hpc_one_01. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { runs } from './run-command.ts';
-import { userCommand } from './user-command.ts';
+import { runs } from '../run-command.ts';
+import { userCommand } from '../user-command.ts';
 
 /** Adds the commands that submit jobs. */
 export function submitCommands(program: Command): void {
@@ -24,7 +24,7 @@ export function submitCommands(program: Command): void {
     .option('--retry-failed', 'submit the jobs that failed or were cancelled again')
     .option('--dry-run', 'check everything and show the cost, but submit nothing')
     .addHelpText('after', sweepHelp)
-    .action(runs(() => import('./sweep.ts')));
+    .action(runs(() => import('../sweep/sweep.ts')));
 }
 
 /** The options that describe a job. A bursar.yaml in the folder may have all of them. */

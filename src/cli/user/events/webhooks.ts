@@ -1,10 +1,10 @@
 import type { Delivery, Webhook, WebhookWithSecret } from '#client';
-import type { Context } from './context.ts';
-import { usageError } from './errors.ts';
-import { parseCount } from './job/parse-options.ts';
-import type { Colour } from './terminal/style.ts';
-import type { Column } from './terminal/table.ts';
-import { relativeTime } from './terminal/time.ts';
+import type { Context } from '../context.ts';
+import { usageError } from '../errors.ts';
+import { parseCount } from '../job/parse-options.ts';
+import type { Colour } from '../terminal/style.ts';
+import type { Column } from '../terminal/table.ts';
+import { relativeTime } from '../terminal/time.ts';
 
 type EventTypes = Webhook['events'];
 interface WebhookId {

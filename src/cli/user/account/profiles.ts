@@ -1,7 +1,7 @@
-import type { Context } from './context.ts';
-import { unknownProfile } from './profiles/connect.ts';
-import { type Profile, readProfiles, updateProfiles } from './profiles/store.ts';
-import { relativeTime } from './terminal/time.ts';
+import type { Context } from '../context.ts';
+import { unknownProfile } from '../profiles/connect.ts';
+import { type Profile, readProfiles, updateProfiles } from '../profiles/store.ts';
+import { relativeTime } from '../terminal/time.ts';
 
 type Row = Omit<Profile, 'token' | 'issuer' | 'token_id'> & { name: string; current: boolean; issuer?: string };
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { jobArgument } from './job/find-job.ts';
-import { runs } from './run-command.ts';
-import { collect, userCommand } from './user-command.ts';
+import { runs } from '../run-command.ts';
+import { collect, userCommand } from '../user-command.ts';
+import { jobArgument } from './find-job.ts';
 
 /** Adds the commands about jobs that exist. */
 export function jobCommands(program: Command): void {
@@ -23,7 +23,7 @@ export function jobCommands(program: Command): void {
     .argument('[paths...]', 'files or folders of the job; default: all')
     .option('-o, --output <path>', 'the folder, or the file for --zip; "-" prints one file; default: the id of the job')
     .option('--zip', 'download all files as one zip')
-    .action(runs(() => import('./job/download.ts')));
+    .action(runs(() => import('./download.ts')));
   userCommand(job, 'resubmit', 'submit a new job with the files of an earlier one')
     .argument(...jobArgument)
     .option('--command <command>', 'the command, for batch systems: the server does not store that of the earlier job')
@@ -39,7 +39,7 @@ export function jobCommands(program: Command): void {
 The new job gets all files of the earlier one as they are now, also its results. They go through this machine. If they
 were deleted, use "bursar submit" with the original folder.`,
     )
-    .action(runs(() => import('./job/resubmit.ts')));
+    .action(runs(() => import('./resubmit.ts')));
 }
 
 /** The commands that also administrators have, for the jobs of all users. */
@@ -50,19 +50,19 @@ export function addJobCommands(job: Command, reach: 'own' | 'any' = 'own'): void
       .hook('preAction', (_, command) => void command.setOptionValue('reach', reach));
   const show = jobCommand('show', 'show one job: its stage, times and cost');
   if (reach === 'own') show.option('--watch', 'until the job has ended; the exit code is that of the job');
-  show.action(runs(() => import('./job/show.ts')));
-  jobCommand('timeline', 'show what has happened to a job').action(runs(() => import('./job/timeline.ts')));
+  show.action(runs(() => import('./show.ts')));
+  jobCommand('timeline', 'show what has happened to a job').action(runs(() => import('./timeline.ts')));
   jobCommand('log', 'print the output of a job')
     .option('-f, --follow', 'until the job has ended; the exit code is that of the job')
     .option('--stderr', 'the standard error instead of the standard output')
-    .action(runs(() => import('./job/log.ts')));
-  jobCommand('files', 'list the files of a job').action(runs(() => import('./job/files.ts')));
+    .action(runs(() => import('./log.ts')));
+  jobCommand('files', 'list the files of a job').action(runs(() => import('./files.ts')));
   const reasonOption = ['--reason <text>', 'why; the owner of the job is told'] as const;
   const cancel = jobCommand('cancel', 'cancel a job; its files stay');
   if (reach === 'own') cancel.option('--wait', 'until the job has ended');
   else cancel.requiredOption(...reasonOption);
-  cancel.action(runs(() => import('./job/cancel.ts')));
+  cancel.action(runs(() => import('./cancel.ts')));
   const remove = jobCommand('delete', 'delete the files of a finished job');
   if (reach === 'any') remove.requiredOption(...reasonOption);
-  remove.action(runs(() => import('./job/delete.ts')));
+  remove.action(runs(() => import('./delete.ts')));
 }

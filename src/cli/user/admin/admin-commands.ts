@@ -1,10 +1,10 @@
 import { type Command, Option } from 'commander';
-import { statementOptions } from './accounting-commands.ts';
-import { eventOptions } from './event-commands.ts';
-import { addJobCommands } from './job-commands.ts';
-import { projectDescription } from './project.ts';
-import { runs } from './run-command.ts';
-import { userCommand } from './user-command.ts';
+import { eventOptions } from '../events/event-commands.ts';
+import { addJobCommands } from '../job/job-commands.ts';
+import { projectDescription } from '../project.ts';
+import { statementOptions } from '../quotas/quota-commands.ts';
+import { runs } from '../run-command.ts';
+import { userCommand } from '../user-command.ts';
 
 const keyOption = ['--key <text>', 'idempotency key: repeating the command with the same key has no effect'] as const;
 const reasonOption = ['--reason <text>', 'why; recorded permanently'] as const;
@@ -25,7 +25,7 @@ export function adminCommands(program: Command): void {
 }
 
 function userAdministration(admin: Command): void {
-  const load = () => import('./admin/users.ts');
+  const load = () => import('./users.ts');
   userCommand(admin, 'users', 'list all users').action(runs(load, 'list'));
   const user = admin.command('user').description('show and change one user');
   const userOf = (name: string, description: string) => userCommand(user, name, description).argument(...userArgument);
@@ -49,7 +49,7 @@ function userAdministration(admin: Command): void {
 }
 
 function projectAdministration(admin: Command): void {
-  const load = () => import('./admin/projects.ts');
+  const load = () => import('./projects.ts');
   userCommand(admin, 'projects', 'list all projects')
     .option('--system <name>', 'only on this system')
     .action(runs(load, 'list'));
@@ -77,7 +77,7 @@ function projectAdministration(admin: Command): void {
 }
 
 function grantAdministration(admin: Command): void {
-  const load = () => import('./admin/grants.ts');
+  const load = () => import('./grants.ts');
   const grantOf = (name: string, description: string) =>
     userCommand(admin, name, description)
       .argument(...projectArgument)
@@ -117,27 +117,27 @@ function jobAdministration(admin: Command): void {
     .option('--since <time>', `only those submitted since then: ${sinceDescription}`)
     .option('--failed', 'only failed ones')
     .option('--unfinished', 'only unfinished ones')
-    .action(runs(() => import('./admin/jobs.ts'), 'list'));
+    .action(runs(() => import('./jobs.ts'), 'list'));
   addJobCommands(admin.command('job').description('show, follow, cancel or delete a job of any user'), 'any');
   userCommand(admin, 'quotas', 'list the quotas of all users, or of one')
     .argument('[user]', 'user identifier')
     .option('--system <name>', 'only on this system')
     .option('--project <name>', 'only in this project; needs --system')
-    .action(runs(() => import('./admin/quotas.ts'), 'list'));
+    .action(runs(() => import('./quotas.ts'), 'list'));
   statementOptions(
     userCommand(admin, 'statement', 'show all changes of the quota of a user').argument(...userArgument),
-  ).action(runs(() => import('./statement.ts')));
+  ).action(runs(() => import('../quotas/statement.ts')));
   userCommand(admin, 'usage', 'show the charged time by month, project and user')
     .argument('[user]', 'user identifier; default: all users', 'all')
     .option('--csv', 'print CSV')
-    .action(runs(() => import('./usage.ts')));
+    .action(runs(() => import('../quotas/usage.ts')));
   eventOptions(userCommand(admin, 'events', 'list the events of a user').argument(...userArgument)).action(
-    runs(() => import('./events.ts')),
+    runs(() => import('../events/events.ts')),
   );
 }
 
 function systemAdministration(admin: Command): void {
-  const systems = () => import('./admin/systems.ts');
+  const systems = () => import('./systems.ts');
   userCommand(admin, 'systems', 'list the systems, or show one, with the errors of their schedulers')
     .argument('[name]', 'the name of a system')
     .action(runs(systems, 'list'));
@@ -146,7 +146,7 @@ function systemAdministration(admin: Command): void {
       .argument('<name>', 'the name of a system')
       .requiredOption('--reason <text>', 'why; users see it')
       .action(runs(systems, name));
-  const webhooks = () => import('./admin/webhooks.ts');
+  const webhooks = () => import('./webhooks.ts');
   userCommand(admin, 'webhooks', 'list the webhooks of all users, or of one')
     .argument('[user]', 'user identifier')
     .action(runs(webhooks, 'list'));
@@ -166,8 +166,8 @@ function systemAdministration(admin: Command): void {
     .option('--to <time>', `only until then: ${sinceDescription}`)
     .option('--limit <number>', 'how many', '100')
     .option('--csv', 'print CSV')
-    .action(runs(() => import('./admin/audit.ts'), 'list'));
+    .action(runs(() => import('./audit.ts'), 'list'));
   userCommand(admin, 'verify-ledger', 'add up the whole ledger; fails if a balance is wrong').action(
-    runs(() => import('./admin/ledger.ts'), 'verify'),
+    runs(() => import('./ledger.ts'), 'verify'),
   );
 }
