@@ -11,7 +11,8 @@ import uuid
 from concurrent.futures import Executor as BaseExecutor
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple, TypeVar, TYPE_CHECKING
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type, TypeVar, TYPE_CHECKING
 
 from ._call import pack_call
 from ._errors import BursarError, JobFailed
@@ -134,6 +135,20 @@ class Executor(BaseExecutor):
             raise
         future.add_done_callback(self._forget)
         return future
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc_value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> Optional[bool]:
+        """Waits for all calls. After Ctrl-C it cancels them instead: the jobs may run for hours, and nobody reads the results."""
+        is_interrupted = exc_type is not None and issubclass(exc_type, KeyboardInterrupt)
+        with self._lock:
+            futures = list(self._futures) if is_interrupted else []
+        for future in futures:
+            future.cancel()
+        return super().__exit__(exc_type, exc_value, traceback)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Ends the executor. `cancel_futures` cancels the calls whose job has not started; the others run to their end."""

@@ -116,6 +116,16 @@ class ExecutorTest(ServerTest):
         self.assertEqual(running.job.wait().stage, "CANCELED")
         self.assertIsNone(waiting.job)
 
+    def test_ctrl_c_in_the_block_cancels_its_jobs(self) -> None:
+        with self.assertRaises(KeyboardInterrupt):
+            with Executor(self.bursar, system="hpc_one", runtime=0.1) as executor:
+                future = executor.submit(time.sleep, 100)
+                while future.job is None:
+                    time.sleep(0.02)
+                raise KeyboardInterrupt
+        self.assertTrue(future.cancelled())
+        self.assertEqual(future.job.wait().stage, "CANCELED")
+
     def test_functions_of_a_script_and_of_a_notebook_are_sent_along(self) -> None:
         folder = self.write(
             {"script.py": SCRIPT, "helper.py": "def one():\n    return 1\n", "notebook.py": NOTEBOOK}, "project"
