@@ -3,6 +3,7 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import type { Bursar } from '#client';
 import {
   attemptTag,
   describeSweep,
@@ -10,8 +11,10 @@ import {
   submissionKey,
   sweepTag,
 } from '../../../src/cli/user/sweep/sweep-journal.ts';
+import { type SweepRun, submitRun } from '../../../src/cli/user/sweep/sweep-runs.ts';
 import { isTag } from '../../../src/domain/jobs/tags.ts';
 
+const nothingKnown = { job: null, outcome: null, collectedTo: null, isSubmitting: false };
 const job = { job_id: 'J1', hpc: 'hpc_one', project_name: 'p' };
 
 describe('the journal of a sweep', () => {
@@ -20,6 +23,27 @@ describe('the journal of a sweep', () => {
     folder = mkdtempSync(join(tmpdir(), 'bursar-journal-'));
   });
   after(() => rmSync(folder, { recursive: true }));
+
+  test('two processes that start at the same time submit with the same keys', async () => {
+    const keys: string[][] = [];
+    const combinations = [{ a: '1' }, { a: '2' }];
+    const journals = [openSweepJournal(folder, 'twice'), openSweepJournal(folder, 'twice')];
+    // Neither journal has a record yet. The second one reads those of the first one with its first submission.
+    for (const journal of journals) {
+      const used: string[] = [];
+      for (const combination of combinations) {
+        const run: SweepRun = { combination, settings: { system: 'hpc_one', params: {} }, attempt: 0, ...nothingKnown };
+        const submit = async (_: unknown, key: string) => {
+          used.push(key);
+          throw new Error('the process was killed');
+        };
+        await submitRun({} as Bursar, journal, run, submit, new AbortController().signal).catch(() => undefined);
+      }
+      keys.push(used);
+    }
+    assert.equal(keys[0]?.length, 2);
+    assert.deepEqual(keys[1], keys[0]);
+  });
 
   test('remembers attempts, jobs and collected files', () => {
     const first = openSweepJournal(folder, 'one');

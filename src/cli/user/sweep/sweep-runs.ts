@@ -101,8 +101,9 @@ export async function submitRun(
 ): Promise<void> {
   const { combination, settings } = run;
   const entry = journal.find(combination);
-  const isAnnounced = entry !== undefined && entry.job === null;
-  if (!isAnnounced) {
+  // Another process may have announced it since this one has read the runs: both must use the same key.
+  if (entry !== undefined && entry.job === null) run.attempt = entry.attempt;
+  else {
     run.attempt += 1;
     journal.addAttempt(combination, run.attempt);
   }
