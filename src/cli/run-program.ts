@@ -22,7 +22,9 @@ export async function runProgram(
   argv: string[],
   describeError: (error: unknown) => { message: string; exitCode: number },
 ): Promise<void> {
-  process.stdout.on('error', ignoreClosedOutput);
+  process.stdout.on('error', onOutputError);
+  // Nobody could read a message about it.
+  process.stderr.on('error', () => undefined);
   try {
     await program.parseAsync(argv);
   } catch (error) {
@@ -37,10 +39,12 @@ export async function runProgram(
 }
 
 function writeError(text: string): void {
-  process.stderr.on('error', ignoreClosedOutput).write(text);
+  process.stderr.write(text);
 }
 
-/** The reader of the output, such as `head`, or the terminal has gone. A command that is under way is completed. */
-function ignoreClosedOutput(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+/** If the reader of the output, such as `head`, or the terminal has gone, the command is completed. A full disk ends it. */
+function onOutputError({ code, message }: NodeJS.ErrnoException): void {
+  if (code === 'EPIPE' || code === 'EIO') return;
+  writeError(`error: The output cannot be written: ${message}\n`);
+  process.exit(1);
 }
