@@ -1,3 +1,4 @@
+import { readJson } from './errors.ts';
 import { type OperationTypes, operations } from './generated/operations.ts';
 import type { Http, RequestBody } from './http.ts';
 
@@ -70,7 +71,7 @@ function callOperation(http: Http, id: OperationId, options: AnyOptions = {}): P
   const request = { method, path: fillPath(path, options), headers, body, signal, retries, isRepeatable };
   return http.send({ ...request, ...(options.fetch ? { fetch: options.fetch } : {}) }, async (response) => {
     if (as === 'response') return response;
-    return as === 'text' ? await response.text() : await response.json();
+    return as === 'text' ? await response.text() : await readJson(response);
   });
 }
 

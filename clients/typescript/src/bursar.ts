@@ -1,4 +1,5 @@
 import { type Api, createApi } from './api.ts';
+import { readJson } from './errors.ts';
 import { createJobEvents, type EventOptions, events } from './events.ts';
 import type { Event, Job, ListJobsData, Quota, Quote, Statement } from './generated/types.ts';
 import { type ClientOptions, createHttp, type Http } from './http.ts';
@@ -62,8 +63,9 @@ export class Bursar {
     while (path !== undefined) {
       const request = { method: 'GET', path, signal, isRepeatable: true };
       const page: { jobs: Job[]; next: string | undefined } = await this.#http.send(request, async (response) => ({
-        jobs: (await response.json()) as Job[],
-        next: /<([^>]*)>; *rel="next"/.exec(response.headers.get('link') ?? '')?.[1],
+        jobs: (await readJson(response)) as Job[],
+        // Only a path: an address of another host would get the token.
+        next: /<(\/(?!\/)[^>]*)>; *rel="next"/.exec(response.headers.get('link') ?? '')?.[1],
       }));
       yield* page.jobs;
       path = page.next;

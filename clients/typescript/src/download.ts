@@ -25,20 +25,27 @@ export class FileChangedError extends Error {
   readonly code = 'file_changed';
 }
 
+/** A download that has begun waits longer for the server than its first request: a restart takes some seconds. */
+const reopenFactor = 3;
+
 /** Opens a file. If the connection is cut while it is read, the rest is requested, of the same version only. */
 export async function openDownload(http: Http, path: string, { resume, signal }: DownloadOptions): Promise<Download> {
-  const get = (offset: number, etag: string | undefined) => {
+  const get = (offset: number, etag: string | undefined, retries = http.retries) => {
     const range = offset > 0 && etag ? { range: `bytes=${offset}-`, 'if-range': etag } : {};
     const headers = { accept: '*/*', ...range };
-    return http.send({ method: 'GET', path, headers, signal, isRepeatable: true }, async (response) => response);
+    return http.send(
+      { method: 'GET', path, headers, signal, retries, isRepeatable: true },
+      async (response) => response,
+    );
   };
   const first = await get(resume?.offset ?? 0, resume?.etag);
   const start = first.status === 206 ? (resume?.offset ?? 0) : 0;
   const etag = first.headers.get('etag') ?? undefined;
 
   const reopen = async (offset: number) => {
-    if (offset === 0 && start === 0) return readBytes(await get(0, undefined), signal);
-    const response = await get(start + offset, etag);
+    const retries = http.retries * reopenFactor;
+    if (offset === 0 && start === 0) return readBytes(await get(0, undefined, retries), signal);
+    const response = await get(start + offset, etag, retries);
     if (!etag || versionOf(response) !== versionOf(first)) {
       response.body?.cancel().catch(() => undefined);
       throw new FileChangedError(`${path} has changed while it was read. Download it again.`);

@@ -20,7 +20,7 @@ export class ApiError extends Error {
   readonly problem: ProblemBody;
 
   constructor(status: number, problem: ProblemBody, headers: Headers) {
-    const detail = problem.detail ?? problem.error_description ?? problem.error ?? `The response has status ${status}.`;
+    const detail = problem.detail ?? problem.error_description ?? problem.error ?? describeStatus(status, headers);
     super(detail);
     this.code = problem.code ?? problem.error ?? 'unexpected_response';
     this.status = status;
@@ -38,6 +38,16 @@ export class ApiError extends Error {
   }
 }
 
+/** The token cannot be sent. The message does not contain it, unlike that of `fetch`. */
+export class TokenError extends Error {
+  override name = 'TokenError';
+  readonly code = 'token_malformed';
+
+  constructor() {
+    super('The token has spaces, line breaks or other characters that a token never has.');
+  }
+}
+
 /** No response arrived, or it was cut off. */
 export class ConnectionError extends Error {
   override name = 'ConnectionError';
@@ -48,12 +58,35 @@ export class ConnectionError extends Error {
   }
 }
 
-function parseProblem(text: string): ProblemBody {
+/** Reads JSON. A proxy or a sign-in page in front of the server may answer with something else, also with status 200. */
+export async function readJson(response: Response): Promise<unknown> {
+  const value = parseObject(await response.text());
+  if (value) return value;
+  const { status, headers, url } = response;
+  throw new ApiError(status, { detail: `${url.split('?')[0]} does not answer as Bursar does.` }, headers);
+}
+
+function parseObject(text: string): object | undefined {
   try {
-    return Object(JSON.parse(text));
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? value : undefined;
   } catch {
-    return {};
+    return undefined;
   }
+}
+
+/** Drops members that have other types than those of a problem document: anything in front of Bursar may have answered. */
+function parseProblem(text: string): ProblemBody {
+  const texts = ['detail', 'code', 'error', 'error_description', 'request_id'];
+  const isValid = ([name, value]: [string, unknown]) =>
+    texts.includes(name) ? typeof value === 'string' : name !== 'errors' || Array.isArray(value);
+  return Object.fromEntries(Object.entries(parseObject(text) ?? {}).filter(isValid));
+}
+
+/** A redirect is not followed, because the token would go to another place. The user can decide to. */
+function describeStatus(status: number, headers: Headers): string {
+  const location = status < 400 ? headers.get('location') : null;
+  return location ? `The server has moved to ${location}` : `The response has status ${status}.`;
 }
 
 /** Seconds, or a date. */

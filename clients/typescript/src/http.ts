@@ -1,4 +1,4 @@
-import { ApiError, ConnectionError } from './errors.ts';
+import { ApiError, ConnectionError, TokenError } from './errors.ts';
 import { retryDelayMs, shouldRetry, sleep } from './retry.ts';
 
 export interface ClientOptions {
@@ -91,6 +91,7 @@ export function createHttp({ url = '', token, retries = 5, onRequest }: ClientOp
 const streamInit = { duplex: 'half', redirect: 'error', window: null } as object;
 
 function toInit({ method, headers, body, signal }: RequestOptions, token: string | undefined): RequestInit {
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) throw new TokenError();
   const content = body?.();
   return {
     method,

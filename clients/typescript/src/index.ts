@@ -1,7 +1,7 @@
 export type { Api, OperationOptions, ResponseForm, ZipBody } from './api.ts';
 export { Bursar, type JobFilter, type QuotaFilter, type StatementOptions } from './bursar.ts';
 export { type Download, type DownloadOptions, FileChangedError } from './download.ts';
-export { ApiError, ConnectionError } from './errors.ts';
+export { ApiError, ConnectionError, TokenError } from './errors.ts';
 export type { EventOptions } from './events.ts';
 export type * from './generated/types.ts';
 /** Names that do not hide those of browsers. */

@@ -1,4 +1,5 @@
 import { decodeText, readBytes } from './byte-stream.ts';
+import { ApiError } from './errors.ts';
 import type { Http } from './http.ts';
 import { retryDelayMs, shouldRetry, sleep } from './retry.ts';
 
@@ -30,6 +31,7 @@ export async function* followEvents(http: Http, options: FollowOptions): AsyncGe
       const response = await open(http, { ...options, lastEventId });
       isConnected = true;
       if (response.status === 204) return;
+      requireEventStream(response);
       for await (const event of parseEvents(decodeText(readBytes(response, options.signal)))) {
         lastEventId = event.id;
         failures = 0;
@@ -47,6 +49,13 @@ export async function* followEvents(http: Http, options: FollowOptions): AsyncGe
 function open(http: Http, { path, lastEventId, signal }: FollowOptions): Promise<Response> {
   const headers = { accept: 'text/event-stream', ...(lastEventId === '' ? {} : { 'last-event-id': lastEventId }) };
   return http.send({ method: 'GET', path, headers, signal, isRepeatable: true }, async (response) => response);
+}
+
+/** Anything else, such as the page of a proxy, would be read again and again without an event. */
+function requireEventStream({ status, headers, url, body }: Response): void {
+  if (headers.get('content-type')?.startsWith('text/event-stream')) return;
+  body?.cancel().catch(() => undefined);
+  throw new ApiError(status, { detail: `${url.split('?')[0]} does not answer with a stream of events.` }, headers);
 }
 
 /** Parses a stream as browsers do, of servers that end lines with a line feed. An incomplete event at the end is dropped. */

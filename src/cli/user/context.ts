@@ -3,7 +3,7 @@ import { type Connection, connect } from './profiles/connect.ts';
 import type { CommonOptions, Surroundings } from './surroundings.ts';
 import { createStyle, type Style, usesColours } from './terminal/style.ts';
 import { type Column, formatTable } from './terminal/table.ts';
-import { escapeText } from './terminal/text.ts';
+import { escapeLog, escapeText } from './terminal/text.ts';
 
 /** Everything that a users' command gets besides its options. */
 export interface Context extends Surroundings {
@@ -18,7 +18,7 @@ export interface Context extends Surroundings {
   readonly errorStyle: Style;
   /** The exit code if the command throws nothing. */
   exitCode: number;
-  /** Printed if Ctrl-C ends the command: how to come back to the job. It also makes the exit code 101 instead of 130. */
+  /** Printed if Ctrl-C or an error ends the command: how to come back to the job. After Ctrl-C the exit code is 101 then. */
   detachMessage: string | undefined;
   /** For clients of other servers or tokens than those of the profile. */
   readonly connection: Connection;
@@ -26,7 +26,7 @@ export interface Context extends Surroundings {
   client(): Promise<Bursar>;
   /** Writes text to standard output. Resolves when it was taken, so that a slow reader slows the command down. */
   print(text: string | Uint8Array): Promise<void>;
-  /** Writes a message for people to standard error. */
+  /** Writes a message for people to standard error. It may have text of the server: escape sequences become harmless. */
   note(text: string): void;
   /** Prints the objects as JSON (--json) or as a table. `empty` tells people that there are none. */
   printTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[], empty: string): Promise<void>;
@@ -44,7 +44,7 @@ export function createContext(surroundings: Surroundings, options: CommonOptions
   const style = createStyle(usesColours(env, stdout.isTTY === true) && options.json !== true);
   const errorStyle = createStyle(usesColours(env, stderr.isTTY === true));
   let client: Promise<Bursar> | undefined;
-  const log = (line: string) => void stderr.write(`${errorStyle('dim', line)}\n`);
+  const log = (line: string) => void stderr.write(`${errorStyle('dim', escapeLog(line))}\n`);
   const connection = { env, options, now: surroundings.now, log };
   const context: Context = {
     ...surroundings,
@@ -65,7 +65,7 @@ export function createContext(surroundings: Surroundings, options: CommonOptions
       new Promise((resolve, reject) => {
         stdout.write(text, (error) => (error ? reject(error) : resolve()));
       }),
-    note: (text) => void stderr.write(`${text}\n`),
+    note: (text) => void stderr.write(`${escapeLog(text)}\n`),
     async printTable(rows, tableColumns, empty) {
       if (options.json) return context.printJson(rows);
       if (rows.length === 0 && isTerminal) return context.note(empty);
@@ -79,8 +79,9 @@ export function createContext(surroundings: Surroundings, options: CommonOptions
           : `${name.replaceAll(' ', '_')}\t${escapeText(value)}\n`;
       await context.print(fields.map(line).join(''));
     },
-    printJson: (value) => context.print(`${JSON.stringify(value, null, 2)}\n`),
-    printJsonLine: (value) => context.print(`${JSON.stringify(value)}\n`),
+    // JSON escapes some control characters only.
+    printJson: (value) => context.print(`${escapeLog(JSON.stringify(value, null, 2))}\n`),
+    printJsonLine: (value) => context.print(`${escapeLog(JSON.stringify(value))}\n`),
   };
   return context;
 }

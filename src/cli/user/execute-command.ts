@@ -20,7 +20,9 @@ export async function runCommand<Options extends CommonOptions>(
   } catch (error) {
     if (surroundings.signal.aborted) return reportInterrupt(context);
     if (isClosedOutput(error)) return context.exitCode;
-    return reportError(context, error);
+    const exitCode = reportError(context, error);
+    if (context.detachMessage !== undefined) context.note(context.detachMessage);
+    return exitCode;
   }
 }
 

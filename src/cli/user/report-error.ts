@@ -1,4 +1,4 @@
-import { ApiError, ConnectionError } from '#client';
+import { ApiError, ConnectionError, TokenError } from '#client';
 import { BursarError } from '../../domain/errors.ts';
 import type { Context } from './context.ts';
 import { CommandError } from './errors.ts';
@@ -64,6 +64,9 @@ function describeError(error: unknown): Report {
   if (error instanceof ConnectionError) {
     const nextStep = 'Check the address (bursar profiles) and the network, or try again later.';
     return { exit: 'serverAway', cause: escapeText(error.message), nextStep };
+  }
+  if (error instanceof TokenError) {
+    return { exit: 'notSignedIn', cause: error.message, nextStep: 'Run: bursar login, or correct BURSAR_TOKEN.' };
   }
   if (error instanceof ApiError) {
     const advice = adviceByCode[error.code] ?? ([502, 503, 504].includes(error.status) ? waitForServer : {});

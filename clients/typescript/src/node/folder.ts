@@ -96,13 +96,19 @@ async function* toArchiveEntries(root: string, entries: readonly FolderEntry[], 
   }
 }
 
-/** Reads at most `size` bytes: a log that grows meanwhile must not make the zip larger than it was checked for. */
+/**
+ * Reads exactly `size` bytes. A log that grows meanwhile must not make the zip larger than it was checked for; a file that
+ * becomes shorter would arrive as half of its old content and half of its new one.
+ */
 async function* readFile(path: string, size: number, onBytes: (count: number) => void): AsyncGenerator<Buffer> {
   if (size === 0) return;
+  let left = size;
   for await (const chunk of createReadStream(path, { end: size - 1, highWaterMark: 256 * 1024 })) {
+    left -= (chunk as Buffer).length;
     yield chunk as Buffer;
     onBytes((chunk as Buffer).length);
   }
+  if (left > 0) throw new InputError(`${path} has changed while it was sent. Submit it again when it is complete.`);
 }
 
 /** Unlike `ReadableStream.from`, this is in every Node 20. */

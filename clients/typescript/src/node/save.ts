@@ -100,11 +100,17 @@ async function isSaved({ size, modified }: JobFile, target: string): Promise<boo
   return found?.isFile() === true && found.size === size && seconds(found.mtimeMs) === seconds(Date.parse(modified));
 }
 
+/** A file of a job whose name would lead out of the folder. Nothing was written. */
+class UnsafeNameError extends Error {
+  override name = 'UnsafeNameError';
+  readonly code = 'unsafe_name';
+}
+
 /** Jobs choose the names of their files. None may lead out of the folder. */
 function safePath(path: string): string {
   const names = path.split('/');
   const isUnsafe = (name: string) => name === '' || name === '.' || name === '..' || name.includes(sep);
-  if (names.some(isUnsafe)) throw new Error(`The file ${path} has a name that is not safe to save.`);
+  if (names.some(isUnsafe)) throw new UnsafeNameError(`The file ${path} has a name that is not safe to save.`);
   return join(...names);
 }
 

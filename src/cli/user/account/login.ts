@@ -100,6 +100,7 @@ async function signInByDevice(context: Context, url: string, options: LoginOptio
     throw usageError(`--scopes has no effect at ${issuer.name}.`, 'Use it with: bursar login --issuer bursar');
   const metadata = await discoverIssuer(issuer.issuer, context.options.insecure === true);
   let endpoints = issuerEndpoints(issuer, metadata, true);
+  checkTransport(endpoints.deviceEndpoint, context.options.insecure);
   const code = await start(context, endpoints).catch((error: unknown) => {
     if (!(error instanceof CommandError)) throw error;
     // Not every client may ask for a refresh token by that scope.

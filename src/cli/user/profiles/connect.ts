@@ -66,7 +66,7 @@ export async function resolveAccount(env: Environment, options: AccountOptions):
   const url = env.BURSAR_URL ? normaliseUrl(env.BURSAR_URL) : profile?.url;
   if (url === undefined)
     throw new CommandError('notSignedIn', 'You are not signed in.', 'Run: bursar login https://address.of.the.server');
-  if (env.BURSAR_TOKEN) return { url, token: env.BURSAR_TOKEN, profileName: undefined, profile: undefined };
+  if (env.BURSAR_TOKEN) return { url, token: env.BURSAR_TOKEN.trim(), profileName: undefined, profile: undefined };
   // The token of one server must never reach another one.
   if (profile === undefined || profile.url !== url) {
     const other =

@@ -25,6 +25,7 @@ export interface DeviceCode {
 const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code';
 const defaultIntervalSeconds = 5;
 const slowDownSeconds = 5;
+const minIntervalSeconds = 1;
 const maxIntervalSeconds = 60;
 
 /** Asks for a code. Throws if the server refuses. */
@@ -41,14 +42,22 @@ export async function startDeviceFlow(
     const reason = text('error_description') ?? text('detail') ?? text('error') ?? 'no code';
     throw new CommandError('notSignedIn', `${new URL(deviceEndpoint).origin} refuses the sign-in: ${reason}`);
   }
+  const completeUri = text('verification_uri_complete');
+  for (const address of [verificationUri, completeUri ?? verificationUri]) requireWebPage(address, deviceEndpoint);
   return {
     deviceCode,
     userCode,
     verificationUri,
-    completeUri: text('verification_uri_complete'),
+    completeUri,
     expiresInSeconds: number('expires_in', 600),
-    intervalSeconds: number('interval', defaultIntervalSeconds),
+    intervalSeconds: Math.max(minIntervalSeconds, number('interval', defaultIntervalSeconds)),
   };
+}
+
+/** The user is asked to open the address. Others, such as javascript: or file:, are an attack. */
+function requireWebPage(address: string, deviceEndpoint: string): void {
+  if (/^https?:\/\//.test(address) && URL.canParse(address)) return;
+  throw new CommandError('failure', `${new URL(deviceEndpoint).origin} names a page that is none: ${address}`);
 }
 
 /** Polls until the user has confirmed the code. Throws if the user refuses, or the code expires before. */
@@ -61,7 +70,7 @@ export async function waitForToken(
   const endsAt = Date.now() + expiresInSeconds * 1000;
   let interval = intervalSeconds;
   while (Date.now() < endsAt) {
-    await sleep(interval * 1000, undefined, { signal });
+    await sleep(Math.min(interval, maxIntervalSeconds) * 1000, undefined, { signal });
     const result = await requestToken(tokenEndpoint, form, signal).catch((error: unknown) => {
       // The user may be confirming the code while the network is away.
       if (!(error instanceof ConnectionError)) throw error;

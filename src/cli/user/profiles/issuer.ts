@@ -39,7 +39,9 @@ export async function discoverIssuer(issuer: string, isInsecure: boolean): Promi
     const metadata = (await response.json()) as IssuerMetadata;
     if (!response.ok || metadata.issuer !== issuer || typeof metadata.token_endpoint !== 'string')
       throw new CommandError('failure', `${url} is not the discovery document of ${issuer}.`, 'Tell the operators.');
-    checkTransport(metadata.token_endpoint, isInsecure);
+    // Codes and tokens go to these.
+    for (const endpoint of [metadata.token_endpoint, metadata.revocation_endpoint])
+      if (endpoint !== undefined) checkTransport(endpoint, isInsecure);
     return metadata;
   } catch (error) {
     if (error instanceof CommandError) throw error;

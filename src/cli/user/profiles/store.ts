@@ -51,14 +51,23 @@ export async function readProfiles(env: Environment): Promise<ProfileFile> {
         `Other users can read ${path}, which has your tokens.`,
         `Run: chmod 600 '${path}'`,
       );
-    const { current = 'default', profiles = {} } = JSON.parse(await readFile(path, 'utf8')) as Partial<ProfileFile>;
-    return { current, profiles };
+    return parseProfiles(await readFile(path, 'utf8'));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { current: 'default', profiles: {} };
     if (error instanceof SyntaxError)
-      throw new CommandError('failure', `${path} is not valid JSON.`, 'Repair it, or remove it and run: bursar login');
+      throw new CommandError('failure', `${path} is damaged.`, 'Repair it, or remove it and run: bursar login');
     throw error;
   }
+}
+
+/** Throws a SyntaxError for a file that `login` has not written like that. */
+function parseProfiles(text: string): ProfileFile {
+  const file = JSON.parse(text) as Partial<ProfileFile> | null;
+  const { current = 'default', profiles = {} } = file ?? {};
+  const isProfile = (value: Partial<Profile> | null) =>
+    typeof value?.url === 'string' && URL.canParse(value.url) && typeof value.token === 'string';
+  if (profiles === null || !Object.values(profiles).every(isProfile)) throw new SyntaxError('not a list of profiles');
+  return { current, profiles };
 }
 
 /** Changes the profiles while no other command does. The file is replaced as a whole, and readable by its owner only. */

@@ -126,7 +126,12 @@ function parseTexts(value: unknown): string[] {
 
 function parseMap(value: unknown): Record<string, string> {
   if (!isMap(value)) throw new Error('must have one parameter a line, such as "steps: 100"');
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, parseText(member)]));
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, parseParameter(name, member)]));
+}
+
+function parseParameter(name: string, value: unknown): string {
+  if (['string', 'number', 'boolean'].includes(typeof value)) return String(value);
+  throw new Error(`must have text, a number, true or false for ${toPrintable(name, 40)}`);
 }
 
 function isMap(value: unknown): value is Record<string, unknown> {

@@ -9,6 +9,8 @@ export async function readSecret({ stdin, isInteractive, stderr, signal }: Conte
   stderr.write(prompt);
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: stdin, output: silent, terminal: true });
+  // The interface takes Ctrl-C from the terminal, so it must pass it on.
+  lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
   try {
     return await lines.question('', { signal });
   } finally {
