@@ -1,10 +1,20 @@
 import type { Command } from 'commander';
 import type { Run } from './execute-command.ts';
 import { exitCodes } from './exit-codes.ts';
-import type { CommonOptions } from './surroundings.ts';
+import type { CommonOptions, Surroundings } from './surroundings.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: commander does not know the types of options
 type AnyRun = Run<any>;
+
+/** Runs a command with the streams of a process, or with others, and takes its exit code. */
+export type Host = (run: (surroundings: Surroundings) => Promise<number>) => Promise<void>;
+
+const hosts = new WeakMap<Command, Host>();
+
+/** Makes the commands of a program run in other surroundings than those of the process. Tests use it. */
+export function setHost(program: Command, host: Host): void {
+  hosts.set(program, host);
+}
 
 /** Makes the action of a command. Its module is imported when the command runs: `runs(() => import('./job/show.ts'))`. */
 export function runs<Name extends string = 'run'>(
@@ -13,24 +23,32 @@ export function runs<Name extends string = 'run'>(
 ) {
   return async function action(this: Command): Promise<void> {
     const options = { ...this.optsWithGlobals(), ...namedArguments(this) } as CommonOptions;
-    const interruption = new AbortController();
-    const onInterrupt = () => {
-      // A second Ctrl-C ends a command that does not react to the first one.
-      if (interruption.signal.aborted) process.exit(exitCodes.interrupted.code);
-      interruption.abort();
-    };
-    process.on('SIGINT', onInterrupt);
-    const { env, stdin, stdout, stderr } = process;
-    const surroundings = { env, stdin, stdout, stderr, now: Date.now, signal: interruption.signal };
-    try {
+    const host = hosts.get(rootOf(this)) ?? runInProcess;
+    await host(async (surroundings) => {
       // Help needs neither the client nor the context.
       const { runCommand } = await import('./execute-command.ts');
-      process.exitCode = await runCommand(async () => (await load())[name], surroundings, options);
-    } finally {
-      process.off('SIGINT', onInterrupt);
-    }
+      return await runCommand(async () => (await load())[name], surroundings, options);
+    });
   };
 }
+
+async function runInProcess(run: (surroundings: Surroundings) => Promise<number>): Promise<void> {
+  const interruption = new AbortController();
+  const onInterrupt = () => {
+    // A second Ctrl-C ends a command that does not react to the first one.
+    if (interruption.signal.aborted) process.exit(exitCodes.interrupted.code);
+    interruption.abort();
+  };
+  process.on('SIGINT', onInterrupt);
+  const { env, stdin, stdout, stderr } = process;
+  try {
+    process.exitCode = await run({ env, stdin, stdout, stderr, now: Date.now, signal: interruption.signal });
+  } finally {
+    process.off('SIGINT', onInterrupt);
+  }
+}
+
+const rootOf = (command: Command): Command => (command.parent === null ? command : rootOf(command.parent));
 
 function namedArguments(command: Command): Record<string, unknown> {
   return Object.fromEntries(

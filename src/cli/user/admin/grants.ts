@@ -18,7 +18,7 @@ interface GrantOptions {
 const keyOf = ({ key }: GrantOptions) => ({ 'Idempotency-Key': key ?? randomUUID() });
 
 const columns: Column<Account>[] = [
-  { title: 'Account', value: ({ user }) => (user === null ? 'reserve of the project' : user) },
+  { title: 'Account', value: ({ user }) => (user === null ? 'pool of the project' : user) },
   { title: 'Resource', value: ({ resource }) => resource },
   { title: 'Unit', value: ({ unit }) => unit },
   ...(['granted', 'held', 'used', 'available'] as const).map(

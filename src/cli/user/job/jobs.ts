@@ -28,9 +28,10 @@ export async function run(context: Context, options: JobsOptions): Promise<void>
   await context.printTable(jobs, jobColumns(jobs, context.now), describeEmpty(options));
 }
 
-function describeEmpty({ all, since, stage }: JobsOptions): string {
-  if (all || since || stage) return 'There are no such jobs.';
-  return 'No job is unfinished, and none was submitted in the last 24 hours. See all: bursar jobs --all';
+function describeEmpty({ all, since, stage, system, project, title, tag, failed }: JobsOptions): string {
+  return [all, since, stage, system, project, title, tag, failed].some((value) => value !== undefined)
+    ? 'There are no such jobs.'
+    : 'No job is unfinished, and none was submitted in the last 24 hours. See all: bursar jobs --all';
 }
 
 /** Reads the jobs that the options select, by ascending id. */

@@ -3,6 +3,7 @@ import type { Context } from '../context.ts';
 import { exitCodeOf } from '../submit/job-result.ts';
 import { escapeLog } from '../terminal/text.ts';
 import { findJob, pathOf } from './find-job.ts';
+import { accessJob } from './job-access.ts';
 import type { JobOptions } from './options.ts';
 
 interface LogOptions extends JobOptions {
@@ -16,8 +17,9 @@ export async function run(context: Context, options: LogOptions): Promise<void> 
   const client = await context.client();
   const job = await findJob(context, reference, reach);
   const stream = stderr ? 'stderr' : 'stdout';
+  const command = reach === 'own' ? 'bursar job' : 'bursar admin job';
   if (follow && !job.terminal_stage)
-    context.detachMessage = `The job ${job.job_id} runs on. Come back to it:\n  bursar job log -f ${job.job_id}`;
+    context.detachMessage = `The job ${job.job_id} runs on. Come back to it:\n  ${command} log -f ${job.job_id}`;
   const { signal } = context;
   const chunks =
     reach === 'own'
@@ -32,8 +34,8 @@ export async function run(context: Context, options: LogOptions): Promise<void> 
   }
   // The prompt of the shell begins on a line of its own.
   if (context.isTerminal && !last.endsWith('\n')) await context.print('\n');
-  if (follow && reach === 'own') {
-    const { job: ended, entries } = await client.job(job).timeline({ signal });
+  if (follow) {
+    const { job: ended, entries } = await accessJob(client, context, job, reach).timeline();
     context.exitCode = exitCodeOf(ended, entries.findLast(({ type }) => type === 'job.ended')?.outcome);
   }
 }

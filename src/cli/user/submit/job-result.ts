@@ -1,7 +1,7 @@
 import { exitCodes } from '../exit-codes.ts';
 
-/** The exit code of a command that has seen the end of a job. A job that its owner cancelled has not failed. */
+/** The exit code of a command that has seen the end of a job. A job that an administrator cancelled counts as failed elsewhere. */
 export function exitCodeOf(job: { failed: boolean }, outcome: string | null | undefined): number {
-  if (job.failed) return exitCodes.jobFailed.code;
-  return outcome === 'cancelled' ? exitCodes.jobCancelled.code : exitCodes.success.code;
+  if (outcome === 'cancelled' || outcome === 'cancelled_by_site') return exitCodes.jobCancelled.code;
+  return job.failed ? exitCodes.jobFailed.code : exitCodes.success.code;
 }

@@ -33,12 +33,15 @@ export function formatDuration(seconds: number): string {
 export function formatBytes(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   const names = ['kB', 'MB', 'GB', 'TB', 'PB'];
-  const power = Math.min(Math.floor(Math.log10(bytes) / 3), names.length);
-  const value = bytes / 1000 ** power;
-  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${names[power - 1]}`;
+  // The first unit in which the rounded number has fewer than four digits.
+  const power = names.findIndex((_, index) => Math.round(bytes / 1000 ** (index + 1)) < 1000);
+  const index = power === -1 ? names.length - 1 : power;
+  const value = bytes / 1000 ** (index + 1);
+  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} ${names[index]}`;
 }
 
 /** Formats a number with separators between thousands, the same in every locale: "4,976". */
 export function formatNumber(value: number): string {
-  return value.toLocaleString('en-US', { maximumFractionDigits: 1 });
+  // A small negative number becomes "0", not "-0".
+  return value.toLocaleString('en-US', { maximumFractionDigits: 1, signDisplay: 'negative' });
 }
