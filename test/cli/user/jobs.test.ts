@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { Event, Job } from '#client';
+import { type Caller, createCaller } from '../../support/api.ts';
+import { jobPath, releaseJob, submitShellLine, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { createProgramFixture, type ProgramFixture, parseTable } from './program-fixture.ts';
+
+// The commands about jobs in a pipe, and as JSON.
+
+const parseLines = <T>(text: string) =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as T);
+
+describe('commands about jobs', () => {
+  let server: TestServer;
+  let me: Caller;
+  let bursar: ProgramFixture;
+  /** A finished job with files, on the tool system. */
+  let finished: Job;
+  before(async () => {
+    server = await startServer();
+    me = createCaller(server.url, server.userToken);
+    bursar = createProgramFixture(server.url, server.userToken);
+    const line = 'mkdir out; echo hello | tee out/a.txt; head -c 300 /dev/urandom > bytes; echo problem >&2';
+    finished = (await submitShellLine(me, '/jobs/hpc_two/', line, { title: 'finished' })).body as Job;
+    await me.waitUntilFinished(finished);
+    finished = (await me.get<Job>(jobPath(finished))).body;
+  });
+  after(async () => {
+    bursar.dispose();
+    await server.dispose();
+  });
+
+  async function submitWaiting(line = waitForGoScript, title = 'waiting'): Promise<Job> {
+    const { body } = await submitShellLine(me, '/jobs/hpc_one/', line, { title });
+    await waitForStage(me, body, 'RUNNING');
+    return body as Job;
+  }
+
+  test('jobs, show, timeline, log and files print tables and the objects of the API', async () => {
+    const id = finished.job_id;
+    const rows = parseTable((await bursar.run('jobs')).stdout);
+    assert.deepEqual([rows[0]?.job, rows[0]?.stage, rows[0]?.ended], [id, 'COMPLETED', finished.end_date]);
+    assert.deepEqual(await bursar.json('jobs', '--all'), (await me.get('/jobs/')).body);
+    assert.deepEqual(await bursar.json('job', 'show', id.toLowerCase()), finished);
+    assert.match((await bursar.run('job', 'show', '@last')).stdout, new RegExp(`^job\t${id}\ntitle\tfinished\n`));
+    assert.deepEqual(await bursar.json('job', 'timeline', id), (await me.get(`${jobPath(finished)}timeline/`)).body);
+    assert.match((await bursar.run('job', 'timeline', id)).stdout, /\tjob\.ended\tCOMPLETED\tsucceeded\t/);
+    assert.equal((await bursar.run('job', 'log', id)).stdout, 'hello\n');
+    assert.equal((await bursar.run('job', 'log', id, '--stderr')).stdout, 'problem\n');
+    assert.deepEqual(parseLines((await bursar.run('job', 'log', id, '--json')).stdout), [
+      { stream: 'stdout', text: 'hello\n' },
+    ]);
+    assert.deepEqual(
+      await bursar.json('job', 'files', id),
+      (await me.get(jobPath(finished).replace('jobs', 'files'))).body,
+    );
+    assert.match((await bursar.run('job', 'files', id)).stdout, /^path\tsize\tmodified\n(.*\n)*out\/a\.txt\t6\t20/);
+    assert.match((await bursar.onTerminal('job', 'files', id)).stdout, /out\/a\.txt +6 B +/);
+  });
+
+  test('filters select jobs, and wrong ones are refused', async () => {
+    const count = async (...args: string[]) => (await bursar.json<Job[]>('jobs', ...args)).length;
+    const own = ['--title', 'finished'];
+    assert.deepEqual(
+      [
+        await count(
+          ...own,
+          '--stage',
+          'COMPLETED',
+          '--system',
+          'hpc_two',
+          '--project',
+          'proj_hpc_two_01',
+          '--since',
+          '1h',
+        ),
+        await count(...own, '--project', 'proj_other'),
+        await count(...own, '--failed'),
+        await count('--since', '2100-01-01'),
+      ],
+      [1, 0, 0, 0],
+    );
+    assert.equal((await bursar.onTerminal('jobs', '--failed')).stderr, 'There are no such jobs.\n');
+    const wrong = await bursar.run('jobs', '--since', 'ever');
+    assert.deepEqual([wrong.code, wrong.stdout], [2, '']);
+    assert.equal((await bursar.run('jobs', '--watch', '--failed')).code, 2);
+  });
+
+  test('download writes files, one file to standard output, and a zip', async () => {
+    const id = finished.job_id;
+    const target = join(bursar.folder, 'results');
+    const all = await bursar.run('job', 'download', id, '-o', target);
+    assert.equal(all.code, 0, all.stderr);
+    assert.ok(all.stdout.split('\n').includes(join(target, 'out/a.txt')), all.stdout);
+    assert.equal(readFileSync(join(target, 'out/a.txt'), 'utf8'), 'hello\n');
+    const bytes = readFileSync(join(target, 'bytes'), 'latin1');
+    const some = await bursar.json<{ path: string }[]>('job', 'download', id, 'out', '-o', join(bursar.folder, 'some'));
+    assert.deepEqual(
+      some.map(({ path }) => path),
+      ['out/a.txt'],
+    );
+
+    assert.equal((await bursar.run('job', 'download', id, 'bytes', '-o', '-')).stdout, bytes);
+    const zip = join(bursar.folder, 'all.zip');
+    assert.equal((await bursar.run('job', 'download', id, '--zip', '-o', zip)).code, 0);
+    assert.equal(readFileSync(zip).subarray(0, 2).toString(), 'PK');
+    assert.equal((await bursar.run('job', 'download', id, '--zip', '-o', '-')).stdout.slice(0, 2), 'PK');
+
+    for (const args of [
+      ['--zip', 'bytes'],
+      ['-o', '-'],
+      ['-o', '-', 'bytes', 'main.sh'],
+      ['-o', '-', '--zip', 'bytes'],
+    ]) {
+      const { code, stdout } = await bursar.run('job', 'download', id, ...args);
+      assert.deepEqual([code, stdout], [2, ''], args.join(' '));
+    }
+    assert.equal((await bursar.onTerminal('job', 'download', id, 'bytes', '-o', '-')).code, 2);
+    const missing = join(bursar.folder, 'missing');
+    const none = await bursar.run('job', 'download', id, 'nothing', '-o', missing);
+    assert.deepEqual([none.code, none.stderr.split('\n')[0]], [1, 'error: The job has no file nothing.']);
+    assert.equal(existsSync(missing), false);
+  });
+
+  test('cancel ends a running job, and show --watch and log -f of it exit with 103', async () => {
+    const job = await submitWaiting(`echo out; ${waitForGoScript}`);
+    const id = job.job_id;
+    const show = bursar.start('job', 'show', '--watch', id);
+    const watching = bursar.start('jobs', '--watch');
+    const log = bursar.start('job', 'log', '-f', id);
+    const logJson = bursar.start('job', 'log', '-f', id, '--json');
+    await log.waitFor('out\n');
+    await logJson.waitFor('out');
+    await show.waitFor('RUNNING');
+    await watching.waitFor(id);
+    const cancelled = await bursar.run('job', 'cancel', id, '--wait');
+    assert.deepEqual([cancelled.code, cancelled.stderr], [0, `The job ${id} has ended: CANCELED.\n`]);
+    const ends = await Promise.all([show.ended, log.ended, logJson.ended, watching.ended]);
+    assert.deepEqual(
+      ends.map(({ code }) => code),
+      [103, 103, 103, 0],
+    );
+    assert.match(show.stdout(), /^\S+Z\tRUNNING\n\S+Z\tCANCELED\n$/);
+    assert.equal(log.stdout(), 'out\n');
+    assert.deepEqual(parseLines(logJson.stdout()), [{ stream: 'stdout', text: 'out\n' }]);
+    const changes = parseTable(watching.stdout()).filter((row) => row.job === id);
+    assert.deepEqual([changes[0]?.stage, changes.at(-1)?.stage], ['RUNNING', 'CANCELED']);
+    assert.equal((await bursar.json<Job>('job', 'cancel', id)).stage, 'CANCELED');
+  });
+
+  test('show --watch and log -f of a failed job exit with 100, and JSON is one job a line', async () => {
+    const job = await submitWaiting(`${waitForGoScript}; exit 3`);
+    const show = bursar.start('job', 'show', '--watch', '--json', job.job_id);
+    const watching = bursar.start('jobs', '--watch', '--json', '--system', 'hpc_one');
+    const log = bursar.start('job', 'log', '-f', job.job_id);
+    await show.waitFor('RUNNING');
+    await watching.waitFor(job.job_id);
+    releaseJob(server, job);
+    const ends = await Promise.all([show.ended, log.ended, watching.ended]);
+    assert.deepEqual(
+      ends.map(({ code }) => code),
+      [100, 100, 0],
+    );
+    const ended = (await me.get<Job>(jobPath(job))).body;
+    assert.deepEqual(parseLines(show.stdout()).at(-1), ended);
+    const changes = parseLines<Job>(watching.stdout());
+    assert.deepEqual(changes.at(-1), ended);
+    assert.ok(changes.every(({ project_hpc: name }) => name === 'HPC_ONE'));
+    const again = await bursar.run('job', 'show', '--watch', job.job_id);
+    assert.deepEqual([again.code, again.stdout], [100, `${ended.end_date}\tFAILED\n`]);
+  });
+
+  test('delete removes the files of a finished job only', async () => {
+    const job = await submitWaiting();
+    const refused = await bursar.run('job', 'delete', job.job_id);
+    assert.equal(refused.code, 1, refused.stderr);
+    releaseJob(server, job);
+    await me.waitUntilFinished(job);
+    const deleted = await bursar.run('job', 'delete', job.job_id);
+    assert.deepEqual([deleted.code, deleted.stderr], [0, `The files of the job ${job.job_id} are deleted.\n`]);
+    assert.equal((await bursar.json<Job>('job', 'delete', job.job_id)).stage, 'DELETED');
+    const files = await bursar.run('job', 'resubmit', job.job_id, '--command', 'true');
+    assert.equal(files.code, 1, files.stderr);
+  });
+
+  test('resubmit submits the files again, with the tool of the id or a command that is given', async () => {
+    const again = await bursar.run('job', 'resubmit', finished.job_id, '--title', 'again');
+    assert.equal(again.code, 0, again.stderr);
+    const job = (await bursar.json<Job[]>('jobs', '--title', 'again'))[0] as Job;
+    assert.deepEqual(
+      [again.stdout, job.runtime, job.project_name],
+      [`${job.job_id}\n`, finished.runtime, finished.project_name],
+    );
+    assert.match(job.job_id, /-BASH-/);
+    await me.waitUntilFinished(job);
+    assert.equal((await bursar.run('job', 'log', job.job_id)).stdout, 'hello\n');
+
+    const batch = await submitShellLine(me, '/jobs/hpc_one/', 'echo content > kept', { title: 'batch' });
+    await me.waitUntilFinished(batch.body);
+    const { job_id: id } = batch.body;
+    const refused = await bursar.run('job', 'resubmit', id);
+    assert.deepEqual([refused.code, refused.stdout], [2, '']);
+    assert.match(refused.stderr, /does not store what the job ran.*\n.*--command/);
+    const repeated = await bursar.json<Job>('job', 'resubmit', id, '--command', 'cat kept', '--runtime', '6m');
+    assert.deepEqual([repeated.title, repeated.runtime], ['batch', 0.1]);
+    await me.waitUntilFinished(repeated);
+    assert.equal((await bursar.run('job', 'log', repeated.job_id)).stdout, 'content\n');
+    assert.equal((await bursar.run('job', 'resubmit', id, '--command', 'x', '--nodes', 'two')).code, 2);
+  });
+
+  test('a beginning that several jobs share is refused, with the candidates', async () => {
+    const { code, stdout, stderr } = await bursar.run('job', 'show', 'bursar-job');
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.match(stderr, /^error: \d jobs begin with "bursar-job"\. Write more of the id:\n/);
+    assert.ok(stderr.includes(`  ${finished.job_id}  COMPLETED  finished\n`), stderr);
+    const unknown = await bursar.run('job', 'log', '-f', 'nothing');
+    assert.deepEqual(
+      [unknown.code, unknown.stderr.split('\n')[0]],
+      [1, 'error: There is no job whose id begins with "nothing".'],
+    );
+  });
+
+  test('events are listed and followed, from a given one or from now on', async () => {
+    const events = await bursar.json<Event[]>('events');
+    assert.deepEqual(events, (await me.get<{ events: Event[] }>('/events/?limit=1000')).body.events);
+    const newest = parseTable((await bursar.run('events', '--limit', '1')).stdout);
+    assert.deepEqual(
+      newest.map(({ id }) => id),
+      [String(events.at(-1)?.id)],
+    );
+    assert.equal((await bursar.json<Event[]>('events', '--after', String(events[1]?.id))).length, events.length - 2);
+    assert.equal((await bursar.run('events', '--after', 'x')).code, 2);
+
+    const json = bursar.start('events', '-f', '--json', '--after', String(events[0]?.id));
+    const text = bursar.start('events', '-f', '--after', String(events.at(-1)?.id));
+    const job = await submitWaiting();
+    releaseJob(server, job);
+    for (const following of [json, text]) {
+      await following.waitFor(job.job_id);
+      await following.waitFor('SUCCESSFUL');
+      following.interrupt();
+      assert.equal((await following.ended).code, 130);
+    }
+    const lines = parseLines<Event>(json.stdout());
+    assert.deepEqual(lines.slice(0, events.length - 1), events.slice(1));
+    assert.match(text.stdout(), new RegExp(`^\\d+\t\\S+Z\tjob\\.accepted\t${job.job_id}\tQUEUED\t`));
+  });
+});
