@@ -77,6 +77,12 @@ const externalSoftware: ExternalSoftware[] = [
     testModule: 'test/support/terminal.ts',
   },
   {
+    name: 'zsh and fish',
+    programs: ['zsh', 'fish'],
+    packages: ['zsh', 'fish'],
+    testPaths: /^test\/cli\/user\/completion/,
+  },
+  {
     name: 'OpenSSL',
     programs: ['openssl'],
     packages: ['openssl'],

@@ -20,8 +20,11 @@ export async function run(
   context: Context,
   { words = [], program }: { words?: string[]; program: Command },
 ): Promise<void> {
-  const earlier = words.slice(0, -1);
-  const current = words.at(-1) ?? '';
+  // Bash makes three words of --option=value.
+  const [earlier, current] = [
+    words.slice(0, -1).filter((word) => word !== '='),
+    (words.at(-1) ?? '').replace(/^=$/, ''),
+  ];
   const candidates = await findCandidates(context, program, earlier, current).catch(() => []);
   const matching = candidates.filter((candidate) => candidate.toLowerCase().startsWith(current.toLowerCase()));
   await context.print(matching.map((candidate) => `${escapeText(candidate)}\n`).join(''));

@@ -18,6 +18,7 @@ _bursar() {
 compdef _bursar bursar
 `,
   fish: `complete -c bursar -f -a '(bursar complete-words -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+complete -c bursar -n '__fish_seen_subcommand_from submit sweep' -F
 `,
 };
 

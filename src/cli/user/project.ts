@@ -17,16 +17,27 @@ export function parseProject(text: string): ProjectPath {
   return { hpc: hpc.toLowerCase(), project_name: name };
 }
 
-/** The named project: `system/project`, or its name alone if one system has it. Without a name, the only project. */
-export async function chooseProject({ client, signal }: Context, name: string | undefined): Promise<ProjectPath> {
+/**
+ * The named project: `system/project`, or its name alone if one system has it. Without a name, the only project. Administrators
+ * name a project of another user.
+ */
+export async function chooseProject(
+  { client, signal }: Context,
+  name: string | undefined,
+  user?: string,
+): Promise<ProjectPath> {
   if (name?.includes('/')) return parseProject(name);
   const { api } = await client();
-  const { projects } = await api.getMe({ signal });
+  const projects =
+    user === undefined
+      ? (await api.getMe({ signal })).projects
+      : await api.listQuotasOfUser({ path: { user_id: user }, signal });
   const matches = projects.filter((project) => name === undefined || project.project_name === name);
   const [match, ...others] = matches;
   if (match !== undefined && others.length === 0)
     return { hpc: match.project_hpc.toLowerCase(), project_name: match.project_name };
   const known = projects.map((project) => `${project.project_hpc.toLowerCase()}/${project.project_name}`).join(', ');
-  const cause = name === undefined ? 'Which project?' : `"${name}" is not the name of one of your projects.`;
+  const owner = user === undefined ? 'your projects' : `the projects of ${user}`;
+  const cause = name === undefined ? 'Which project?' : `"${name}" is not the name of one of ${owner}.`;
   throw usageError(cause, `Use one of: ${known}`);
 }

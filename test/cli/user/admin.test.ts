@@ -230,6 +230,11 @@ describe('bursar admin', () => {
     const statement = ['admin', 'statement', user, projectOne];
     assert.match((await admin.run(...statement)).stdout, /^when\tkind\tchange\tbalance\t/);
     assert.equal((await admin.json<{ user: string }>(...statement)).user, user);
+    // A project that the administrator is not a member of is named by its name alone.
+    assert.match(
+      await refused('admin', 'statement', user, 'proj_unknown'),
+      /one of the projects of 301330\.\n.*proj_clitest/,
+    );
     assert.match((await admin.run(...statement, '--csv')).stdout, /^\S+,\S+/);
     assert.match((await admin.onTerminal(...statement)).stdout, new RegExp(` ${projectOne} of ${user}, `));
     assert.match(await refused(...statement, '--csv', '--json'), /exclude each other/);

@@ -89,8 +89,10 @@ describe('on a terminal', () => {
   test('Ctrl-C while a job is watched detaches, says how to come back, and exits with 101', async () => {
     const watched = await submit(`echo watched; ${waitForGoScript}`, 'watched');
     for (const command of ['job show --watch', 'job log -f', 'jobs --watch']) {
-      await terminal.type(`clear; bursar ${command} ${command.startsWith('jobs') ? '' : '@last'}; echo "exit code $?"`);
-      await terminal.waitFor(/watched/);
+      const reference = command.startsWith('jobs') ? '' : '@last';
+      await terminal.type(`clear; echo '# ${command}'; bursar ${command} ${reference}; echo "exit code $?"`);
+      // The screen of the command before also has the title of the job.
+      await terminal.waitFor(new RegExp(`^# ${command}\n[^]*watched`, 'm'));
       await terminal.press('C-c');
       const screen = await terminal.waitFor(/exit code \d+/);
       assert.match(screen, /runs? on\. Come back to (it|them):\n {2}bursar job/);
@@ -100,8 +102,8 @@ describe('on a terminal', () => {
   });
 
   test('Ctrl-C while nothing is watched exits with 130', async () => {
-    await terminal.type('clear; bursar events -f; echo "exit code $?"');
-    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await terminal.type('clear; bursar events -f --after 0; echo "exit code $?"');
+    await terminal.waitFor(/job\.accepted/);
     await terminal.press('C-c');
     await terminal.waitFor(/exit code 130/);
   });

@@ -21,7 +21,7 @@ type Movement = Statement['time']['movements'][number] & { unit: string };
 export async function run(context: Context, options: StatementOptions): Promise<void> {
   if (options.csv && context.options.json) throw usageError('--csv and --json exclude each other.');
   const { api } = await context.client();
-  const path = await chooseProject(context, options.project);
+  const path = await chooseProject(context, options.project, options.user);
   const times = {
     ...(options.from === undefined ? {} : { from: parseSince(options.from, context.now()) }),
     ...(options.to === undefined ? {} : { to: parseSince(options.to, context.now()) }),
