@@ -94,6 +94,8 @@ async function watchJob(context: Context, found: Job): Promise<void> {
       signal,
       onChange: (job) => {
         shown = shown.then(() => show(job));
+        // Ctrl-C ends the requests of this, and the wait: only one of the two errors is caught below.
+        shown.catch(() => undefined);
       },
     });
     await shown;
