@@ -10,6 +10,8 @@ export interface Context extends Surroundings {
   readonly options: CommonOptions;
   /** Whether people read the output: it is a terminal, and JSON was not asked for. */
   readonly isTerminal: boolean;
+  /** Whether lines of the output can be redrawn: a terminal without a cursor (TERM=dumb) cannot. */
+  readonly canRedraw: boolean;
   /** Whether people can be asked: both the input and the messages are a terminal. */
   readonly isInteractive: boolean;
   /** The width of the terminal; undefined in a pipe. */
@@ -50,6 +52,7 @@ export function createContext(surroundings: Surroundings, options: CommonOptions
     ...surroundings,
     options,
     isTerminal,
+    canRedraw: isTerminal && env.TERM !== 'dumb',
     isInteractive: stdin.isTTY === true && stderr.isTTY === true && options.json !== true,
     columns,
     style,

@@ -36,7 +36,8 @@ export const systemColumns: Column<System>[] = [
   { title: 'Running', value: (system) => formatNumber(system.running_jobs), align: 'right' },
   {
     title: 'At most',
-    value: ({ limits }) => `${limits.nodes} nodes, ${limits.cores_per_node} cores, ${limits.runtime} h`,
+    value: ({ limits }) => `${limits.nodes} × ${limits.cores_per_node} cores, ${limits.runtime} h`,
+    plain: ({ limits }) => `${limits.nodes} nodes, ${limits.cores_per_node} cores, ${limits.runtime} h`,
   },
   { title: 'Default project', value: (system) => system.default_project, flexible: true },
   { title: 'Tools', value: ({ tools }) => tools.map(({ name }) => name).join(' '), flexible: true },

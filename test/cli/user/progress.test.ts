@@ -34,7 +34,7 @@ describe('progress of a transfer', () => {
   test('is redrawn in place, with the speed of the last seconds, also after a transfer began again', () => {
     const stream = createStream(true);
     let now = 0;
-    const progress = createProgress(stream, 'Uploading', () => now);
+    const progress = createProgress({ stderr: stream, env: {}, now: () => now }, 'Uploading');
     for (const bytes of [0, 10_000_000, 20_000_000, 5_000_000, 15_000_000]) {
       progress.update(bytes, 100_000_000);
       now += 1000;
@@ -49,11 +49,16 @@ describe('progress of a transfer', () => {
     assert.doesNotMatch(stream.read(), /\n/);
   });
 
-  test('writes nothing into a pipe', () => {
-    const stream = createStream(false);
-    const progress = createProgress(stream, 'Uploading', () => 0);
-    progress.update(1, 2);
-    progress.end();
-    assert.equal(stream.read(), '');
+  test('writes nothing into a pipe, and nothing to a terminal without a cursor', () => {
+    for (const [isTTY, env] of [
+      [false, {}],
+      [true, { TERM: 'dumb' }],
+    ] as const) {
+      const stream = createStream(isTTY);
+      const progress = createProgress({ stderr: stream, env, now: () => 0 }, 'Uploading');
+      progress.update(1, 2);
+      progress.end();
+      assert.equal(stream.read(), '');
+    }
   });
 });

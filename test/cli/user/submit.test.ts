@@ -158,7 +158,7 @@ describe('Ctrl-C while a job is watched', () => {
       assert.equal(await watching.ended, 101);
       const [job] = (await me.get<Job[]>('/jobs/')).body;
       assert.ok(job);
-      assert.match(watching.stderr(), new RegExp(`runs on.*bursar job log -f ${job.job_id}`));
+      assert.match(watching.stderr(), new RegExp(`runs on.*bursar job log -f ${job.job_id}`, 's'));
       assert.equal(job.stage, 'RUNNING');
       releaseJob(server, job);
       assert.equal((await me.waitUntilFinished(job)).failed, false);

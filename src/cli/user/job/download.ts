@@ -23,7 +23,7 @@ export async function run(context: Context, { job: reference, paths, output, zip
   const folder = output ?? job.job_id;
   const isWanted = (path: string) =>
     paths.length === 0 || paths.some((wanted) => path === wanted || path.startsWith(`${wanted.replace(/\/+$/, '')}/`));
-  const progress = createProgress(context.stderr, 'download', context.now);
+  const progress = createProgress(context, 'download');
   try {
     const files = await saveFiles(job, folder, {
       signal: context.signal,
@@ -48,7 +48,7 @@ export async function run(context: Context, { job: reference, paths, output, zip
 
 async function downloadZip(context: Context, job: JobHandle, paths: string[], target: string): Promise<void> {
   if (paths.length > 0) throw usageError('--zip has all files of the job.', 'Leave out the paths.');
-  const progress = createProgress(context.stderr, 'download', context.now);
+  const progress = createProgress(context, 'download');
   try {
     const onProgress = ({ receivedBytes }: { receivedBytes: number }) => progress.update(receivedBytes, null);
     await saveArchive(job, target, { signal: context.signal, onProgress });

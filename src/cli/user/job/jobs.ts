@@ -2,6 +2,7 @@ import type { Bursar, Job } from '#client';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
 import { createLiveView } from '../terminal/live-view.ts';
+import { maxTableRows, selectRows } from '../terminal/select-rows.ts';
 import { formatTable, terminalLines } from '../terminal/table.ts';
 import { jobColumns } from './job-columns.ts';
 import { parseSince } from './parse-since.ts';
@@ -74,10 +75,8 @@ async function watchJobs(context: Context, client: Bursar, options: JobsOptions)
   const isFinished = () => [...jobs.values()].every((job) => job.terminal_stage);
   const list = () => [...jobs.values()];
   const print = (changed: Job[], isFirst: boolean) => printChanges(context, changed, isFirst);
-  const view = context.isTerminal
-    ? createLiveView(context, (columns) =>
-        terminalLines(list(), jobColumns(list(), context.now), { columns, style: context.style }),
-      )
+  const view = context.canRedraw
+    ? createLiveView(context, (columns) => renderJobs(context, list(), columns))
     : undefined;
   context.detachMessage = 'Your jobs run on. Come back to them:\n  bursar jobs --watch';
   try {
@@ -96,6 +95,17 @@ async function watchJobs(context: Context, client: Bursar, options: JobsOptions)
   } finally {
     view?.end();
   }
+}
+
+/** Shows the unfinished and the newest jobs, if the terminal has not enough lines for all. */
+function renderJobs({ stdout, now, style }: Context, jobs: Job[], columns: number): string[] {
+  const rank = (job: Job) => (job.terminal_stage ? 0 : -1e12) - job.id;
+  const shown = selectRows(jobs, maxTableRows(stdout.rows, 4), rank);
+  const ended = jobs.length - shown.length;
+  return [
+    ...terminalLines(shown, jobColumns(jobs, now), { columns, style }),
+    ...(ended > 0 ? [style('dim', `… and ${ended} older; all of them: bursar jobs`)] : []),
+  ];
 }
 
 async function printChanges(context: Context, jobs: Job[], isFirst: boolean): Promise<void> {

@@ -62,7 +62,7 @@ async function transfer<T>(
   label: string,
   action: (report: (doneBytes: number, totalBytes: number | null) => void) => Promise<T>,
 ): Promise<T> {
-  const progress = createProgress(context.stderr, label, context.now);
+  const progress = createProgress(context, label);
   try {
     return await action((doneBytes, totalBytes) => progress.update(doneBytes, totalBytes));
   } finally {

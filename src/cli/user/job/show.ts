@@ -69,7 +69,7 @@ async function watchJob(context: Context, found: Job): Promise<void> {
   const { style, signal } = context;
   const charge = context.isTerminal ? await findCharge(context, found) : undefined;
   let timeline = await handle.timeline({ signal });
-  const view = context.isTerminal
+  const view = context.canRedraw
     ? createLiveView(context, () =>
         describeJob(context, timeline, charge).map(([name, value]) => {
           const text = escapeText(value);

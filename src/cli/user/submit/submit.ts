@@ -77,7 +77,7 @@ export const uploadRetries = 10;
 
 /** Sends the job, with a progress bar if standard error is a terminal. */
 async function upload(context: Context, client: Bursar, request: Omit<Submission, 'input'>, input: OpenedInput) {
-  const progress = createProgress(context.stderr, 'Uploading', context.now);
+  const progress = createProgress(context, 'Uploading');
   try {
     const onProgress = ({ sentBytes, totalBytes }: UploadProgress) => progress.update(sentBytes, totalBytes ?? null);
     return await client.submit({

@@ -16,7 +16,7 @@ export interface WatchOptions {
  * With --json, prints its events, one a line, and at last the job. The exit code is that of the job. Ctrl-C detaches.
  */
 export async function watchJob(context: Context, client: Bursar, job: JobHandle, options: WatchOptions): Promise<void> {
-  context.detachMessage = `The job ${job.job_id} runs on. Come back to it: bursar job log -f ${job.job_id}`;
+  context.detachMessage = `The job ${job.job_id} runs on. Come back to it:\n  bursar job log -f ${job.job_id}`;
   const logs = context.options.json ? [] : [followLog(context, job, 'stdout'), followLog(context, job, 'stderr')];
   const [end] = await Promise.all([followEvents(context, client, job, options), ...logs]);
   const outcome = end?.data.outcome ?? (await readOutcome(context, job));

@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts';
 import { createLiveView, type LiveView } from '../terminal/live-view.ts';
+import { maxTableRows, selectRows } from '../terminal/select-rows.ts';
 import type { Colour } from '../terminal/style.ts';
 import { type Column, terminalLines } from '../terminal/table.ts';
 import { hasEnded, hasFailed, hasSucceeded, type SweepRun } from './sweep-runs.ts';
@@ -45,9 +46,9 @@ export function createSweepView(
   runs: readonly SweepRun[],
   columns: readonly Column<SweepRun>[],
 ): LiveView {
-  if (!context.isTerminal) return { update: () => undefined, end: () => undefined };
+  if (!context.canRedraw) return { update: () => undefined, end: () => undefined };
   return createLiveView(context, (width) => {
-    const shown = selectRows(runs, Math.max(3, (context.stdout.rows ?? 24) - 5));
+    const shown = selectRows(runs, maxTableRows(context.stdout.rows, 5), rank);
     const hidden = runs.length - shown.length;
     return [
       ...terminalLines(shown, columns, { columns: width, style: context.style }),
@@ -57,11 +58,9 @@ export function createSweepView(
   });
 }
 
-/** Jobs that failed or have not ended are shown first; the order among them stays. */
-function selectRows(runs: readonly SweepRun[], maxRows: number): readonly SweepRun[] {
-  if (runs.length <= maxRows) return runs;
-  const rank = (run: SweepRun) =>
-    hasFailed(run) ? 0 : run.job !== null && !hasEnded(run) ? 1 : run.job === null ? 2 : 3;
-  const chosen = new Set(runs.toSorted((a, b) => rank(a) - rank(b)).slice(0, maxRows));
-  return runs.filter((run) => chosen.has(run));
+/** Jobs that failed or have not ended are shown rather than others. */
+function rank(run: SweepRun): number {
+  if (hasFailed(run)) return 0;
+  if (run.job === null) return 2;
+  return hasEnded(run) ? 3 : 1;
 }

@@ -199,7 +199,7 @@ async function printRuns(context: Context, runs: readonly SweepRun[], columns: R
     return await context.printJson(results);
   }
   // On a terminal the live table stays.
-  if (context.isTerminal) return;
+  if (context.canRedraw) return;
   await context.printTable(runs, columns, 'There are no combinations.');
   context.note(summarize(runs));
 }

@@ -1,4 +1,4 @@
-import type { OutputStream } from '../surroundings.ts';
+import type { Surroundings } from '../surroundings.ts';
 import { formatBytes, formatDuration } from './time.ts';
 
 export interface TransferState {
@@ -33,7 +33,7 @@ export function formatProgress(label: string, { doneBytes, totalBytes, bytesPerS
   return hasTotal && withBar.length < width ? withBar : parts.join('  ').slice(0, width - 1);
 }
 
-/** The progress of a transfer, drawn in place on a terminal. In a pipe nothing is drawn. */
+/** The progress of a transfer, drawn in place on a terminal. In a pipe, and without a cursor, nothing is drawn. */
 export interface Progress {
   /** A repeated transfer begins again with fewer bytes. */
   update(doneBytes: number, totalBytes: number | null): void;
@@ -41,8 +41,11 @@ export interface Progress {
   end(): void;
 }
 
-export function createProgress(stream: OutputStream, label: string, now: () => number): Progress {
-  if (stream.isTTY !== true) return { update: () => undefined, end: () => undefined };
+export function createProgress(
+  { stderr: stream, env, now }: Pick<Surroundings, 'stderr' | 'env' | 'now'>,
+  label: string,
+): Progress {
+  if (stream.isTTY !== true || env.TERM === 'dumb') return { update: () => undefined, end: () => undefined };
   let drawnAt = Number.NEGATIVE_INFINITY;
   let samples: { at: number; bytes: number }[] = [];
 

@@ -9,7 +9,10 @@ export interface Column<Row> {
   plain?(row: Row): string;
   colour?(row: Row): Colour | undefined;
   align?: 'right';
-  /** May be shortened if the table is wider than the terminal. Of several such columns the widest is shortened. */
+  /**
+   * May be shortened if the table is wider than the terminal. Of several such columns the widest is shortened. If that is
+   * not enough, the last ones are left out.
+   */
   flexible?: boolean;
 }
 
@@ -24,7 +27,7 @@ const minFlexibleWidth = 6;
 
 /**
  * Formats rows for a terminal or for a pipe. On a terminal the columns are aligned, and no line is wider than the terminal
- * as long as flexible columns can be shortened. In a pipe the cells are separated by tabs, and the first line has the titles.
+ * as long as flexible columns can be shortened or left out. In a pipe the cells are separated by tabs, and the first line has the titles.
  */
 export function formatTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[], options: TableOptions): string {
   const lines = options.columns === undefined ? pipeLines(rows, columns) : terminalLines(rows, columns, options);
@@ -41,8 +44,9 @@ function pipeLines<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): 
 export function terminalLines<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
-  { columns: width = 80, style }: TableOptions,
+  options: TableOptions,
 ): string[] {
+  const { columns: width = 80, style } = options;
   const cells = rows.map((row) => columns.map((column) => escapeText(column.value(row))));
   const widths = fitWidths(
     columns.map((column, index) => ({
@@ -51,6 +55,9 @@ export function terminalLines<Row>(
     })),
     width,
   );
+  const lastFlexible = columns.findLastIndex(({ flexible }) => flexible);
+  if (totalWidth(widths) > width && lastFlexible > 0)
+    return terminalLines(rows, columns.toSpliced(lastFlexible, 1), options);
   const pad = (text: string, index: number) => {
     const short = shorten(text, widths[index] ?? 0);
     const space = ' '.repeat(Math.max(0, (widths[index] ?? 0) - textWidth(short)));
@@ -75,11 +82,13 @@ export function terminalLines<Row>(
   ];
 }
 
+const totalWidth = (widths: readonly number[]) =>
+  widths.reduce((sum, width) => sum + width, 0) + gap.length * (widths.length - 1);
+
 /** Reduces the widest flexible column, step by step, until the line fits or none can be reduced. */
 function fitWidths(columns: { width: number; isFlexible: boolean }[], available: number): number[] {
   const widths = columns.map(({ width }) => width);
-  const total = () => widths.reduce((sum, width) => sum + width, 0) + gap.length * (widths.length - 1);
-  for (let excess = total() - available; excess > 0; excess = total() - available) {
+  for (let excess = totalWidth(widths) - available; excess > 0; excess = totalWidth(widths) - available) {
     const flexible = widths.flatMap((width, index) =>
       columns[index]?.isFlexible && width > minFlexibleWidth ? [index] : [],
     );
