@@ -1,12 +1,12 @@
 import type { Bursar } from '#client';
+import type { CommandEnvironment, CommonOptions } from './command-environment.ts';
 import { type Connection, connect } from './profiles/connect.ts';
-import type { CommonOptions, Surroundings } from './surroundings.ts';
 import { createStyle, type Style, usesColours } from './terminal/style.ts';
 import { type Column, formatTable } from './terminal/table.ts';
 import { escapeLog, escapeText } from './terminal/text.ts';
 
 /** Everything that a users' command gets besides its options. */
-export interface Context extends Surroundings {
+export interface Context extends CommandEnvironment {
   readonly options: CommonOptions;
   /** Whether people read the output: it is a terminal, and JSON was not asked for. */
   readonly isTerminal: boolean;
@@ -39,17 +39,17 @@ export interface Context extends Surroundings {
   printJsonLine(value: unknown): Promise<void>;
 }
 
-export function createContext(surroundings: Surroundings, options: CommonOptions): Context {
-  const { env, stdin, stdout, stderr } = surroundings;
+export function createContext(environment: CommandEnvironment, options: CommonOptions): Context {
+  const { env, stdin, stdout, stderr } = environment;
   const isTerminal = stdout.isTTY === true && options.json !== true;
   const columns = () => (isTerminal ? (stdout.columns ?? 80) : undefined);
   const style = createStyle(usesColours(env, stdout.isTTY === true) && options.json !== true);
   const errorStyle = createStyle(usesColours(env, stderr.isTTY === true));
   let client: Promise<Bursar> | undefined;
   const log = (line: string) => void stderr.write(`${errorStyle('dim', escapeLog(line))}\n`);
-  const connection = { env, options, now: surroundings.now, log };
+  const connection = { env, options, now: environment.now, log };
   const context: Context = {
-    ...surroundings,
+    ...environment,
     options,
     isTerminal,
     canRedraw: isTerminal && env.TERM !== 'dumb',

@@ -1,24 +1,24 @@
+import type { CommandEnvironment, CommonOptions } from './command-environment.ts';
 import { type Context, createContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { reportError } from './report-error.ts';
-import type { CommonOptions, Surroundings } from './surroundings.ts';
 
 /** A command. `Options` are its options and its arguments, by their names. */
 export type Run<Options> = (context: Context, options: Options) => Promise<void>;
 
-/** Runs a command in the given surroundings. Returns its exit code. */
+/** Runs a command in the given environment. Returns its exit code. */
 export async function runCommand<Options extends CommonOptions>(
   load: () => Promise<Run<Options>>,
-  surroundings: Surroundings,
+  environment: CommandEnvironment,
   options: Options,
 ): Promise<number> {
-  const context = createContext(surroundings, options);
+  const context = createContext(environment, options);
   try {
     const run = await load();
     await run(context, options);
-    return surroundings.signal.aborted ? reportInterrupt(context) : context.exitCode;
+    return environment.signal.aborted ? reportInterrupt(context) : context.exitCode;
   } catch (error) {
-    if (surroundings.signal.aborted) return reportInterrupt(context);
+    if (environment.signal.aborted) return reportInterrupt(context);
     if (isClosedOutput(error)) return context.exitCode;
     const exitCode = reportError(context, error);
     if (context.detachMessage !== undefined) context.note(context.detachMessage);

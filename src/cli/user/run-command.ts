@@ -1,17 +1,17 @@
 import type { Command } from 'commander';
+import type { CommandEnvironment, CommonOptions } from './command-environment.ts';
 import type { Run } from './execute-command.ts';
 import { exitCodes } from './exit-codes.ts';
-import type { CommonOptions, Surroundings } from './surroundings.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: commander does not know the types of options
 type AnyRun = Run<any>;
 
 /** Runs a command with the streams of a process, or with others, and takes its exit code. */
-export type Host = (run: (surroundings: Surroundings) => Promise<number>) => Promise<void>;
+export type Host = (run: (environment: CommandEnvironment) => Promise<number>) => Promise<void>;
 
 const hosts = new WeakMap<Command, Host>();
 
-/** Makes the commands of a program run in other surroundings than those of the process. Tests use it. */
+/** Makes the commands of a program run in other environment than those of the process. Tests use it. */
 export function setHost(program: Command, host: Host): void {
   hosts.set(program, host);
 }
@@ -24,15 +24,15 @@ export function runs<Name extends string = 'run'>(
   return async function action(this: Command): Promise<void> {
     const options = { ...this.optsWithGlobals(), ...namedArguments(this) } as CommonOptions;
     const host = hosts.get(rootOf(this)) ?? runInProcess;
-    await host(async (surroundings) => {
+    await host(async (environment) => {
       // Help needs neither the client nor the context.
       const { runCommand } = await import('./execute-command.ts');
-      return await runCommand(async () => (await load())[name], surroundings, options);
+      return await runCommand(async () => (await load())[name], environment, options);
     });
   };
 }
 
-async function runInProcess(run: (surroundings: Surroundings) => Promise<number>): Promise<void> {
+async function runInProcess(run: (environment: CommandEnvironment) => Promise<number>): Promise<void> {
   const interruption = new AbortController();
   const onInterrupt = () => {
     // A second Ctrl-C ends a command that does not react to the first one.

@@ -94,7 +94,7 @@ async function callCommand<Options>(
   };
   const [stdout, stderr] = [output(), output()];
   const { signal } = new AbortController();
-  const surroundings = { env, stdin: Readable.from([]), stdout, stderr, now: Date.now, signal };
-  const code = await runCommand(async () => (await load()).run, surroundings, options as Options & object);
+  const environment = { env, stdin: Readable.from([]), stdout, stderr, now: Date.now, signal };
+  const code = await runCommand(async () => (await load()).run, environment, options as Options & object);
   return { code, stdout: stdout.read(), stderr: stderr.read() };
 }

@@ -1,6 +1,6 @@
 import type { Token } from '#client';
 import type { Context } from '../context.ts';
-import { parseCount } from '../job/parse-options.ts';
+import { parseCount } from '../parse-options.ts';
 import type { Column } from '../terminal/table.ts';
 import { relativeTime } from '../terminal/time.ts';
 

@@ -1,8 +1,8 @@
 import type { AuditRecord } from '#client';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
-import { parseCount } from '../job/parse-options.ts';
 import { parseSince } from '../job/parse-since.ts';
+import { parseCount } from '../parse-options.ts';
 import type { Column } from '../terminal/table.ts';
 import { relativeTime } from '../terminal/time.ts';
 

@@ -1,7 +1,7 @@
 import type { Delivery, Webhook, WebhookWithSecret } from '#client';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
-import { parseCount } from '../job/parse-options.ts';
+import { parseCount } from '../parse-options.ts';
 import type { Colour } from '../terminal/style.ts';
 import type { Column } from '../terminal/table.ts';
 import { relativeTime } from '../terminal/time.ts';

@@ -9,7 +9,7 @@ export const jobArgument = ['<job>', 'the id of a job or the beginning of it, or
 const lastReference = '@last';
 const maxCandidates = 10;
 
-/** Whose jobs a command is about: those of the caller, or those of all users. */
+/** `own`: the jobs of the caller. `any`: the jobs of all users. */
 export type Reach = 'own' | 'any';
 
 /** Finds the job that a user has named. Throws if there is none, or several begin like that. */

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { type Bursar, type Job, type JobHandle, openZip, type System, saveArchive } from '#client';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
+import { parseCount, parseHours } from '../parse-options.ts';
+import { parseParameters } from '../submit/parameters.ts';
 import { createProgress } from '../terminal/progress.ts';
 import { findJob } from './find-job.ts';
-import { parseCount, parseHours, parseParameters } from './parse-options.ts';
 
 interface ResubmitOptions {
   job: string;

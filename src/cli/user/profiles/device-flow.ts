@@ -3,7 +3,7 @@ import { ConnectionError } from '#client';
 import { CommandError } from '../errors.ts';
 import { postForm, requestToken, type TokenResult } from './oauth.ts';
 
-/** Where a program without a browser gets a token (RFC 8628). */
+/** The endpoints at which a program without a browser gets a token (RFC 8628). */
 export interface DeviceEndpoints {
   deviceEndpoint: string;
   tokenEndpoint: string;
@@ -11,7 +11,7 @@ export interface DeviceEndpoints {
   scope: string | undefined;
 }
 
-/** What the user has to confirm, and where. */
+/** The code that the user confirms, and the page for it. */
 export interface DeviceCode {
   deviceCode: string;
   userCode: string;

@@ -1,5 +1,5 @@
+import type { Environment } from '../command-environment.ts';
 import { CommandError } from '../errors.ts';
-import type { Environment } from '../surroundings.ts';
 import { requestToken } from './oauth.ts';
 import { type Profile, updateProfiles } from './store.ts';
 

@@ -1,11 +1,11 @@
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Environment } from '../command-environment.ts';
 import { CommandError } from '../errors.ts';
-import type { Environment } from '../surroundings.ts';
 import { configFolder } from './paths.ts';
 
-/** Where a token of an OpenID provider is renewed. */
+/** The OpenID provider that renews the token. */
 export interface ProfileIssuer {
   issuer: string;
   client_id: string;

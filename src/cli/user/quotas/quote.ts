@@ -1,7 +1,8 @@
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { parseCount, parseHours, parseParameters } from '../job/parse-options.ts';
+import { parseCount, parseHours } from '../parse-options.ts';
+import { parseParameters } from '../submit/parameters.ts';
 import { describeQuote } from '../submit/quote-text.ts';
 import { escapeText } from '../terminal/text.ts';
 

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
-import { usageError } from '../errors.ts';
+import { parseCount, parseHours } from '../parse-options.ts';
 import type { OpenedInput } from './open-input.ts';
-import { type JobSettings, mergeSettings, parseRuntimeHours, parseWholeNumber, readSettingsFile } from './settings.ts';
+import { type JobSettings, mergeSettings, readSettingsFile } from './settings.ts';
 
 /** The options of `submit` and `sweep` that describe a job. */
 export interface JobOptions {
@@ -26,33 +26,13 @@ export async function readSettings(
 ): Promise<JobSettings> {
   const file = input.kind === 'folder' ? await readSettingsFile(input.path) : { params: {} };
   const { system, project, command, tool, title, tag } = options;
-  const fromOptions: JobSettings = {
-    ...definedOnly({ system, project, command, tool, title }),
-    ...parseOption('nodes', '--nodes', options.nodes, parseWholeNumber),
-    ...parseOption('cores', '--cores', options.cores, parseWholeNumber),
-    ...parseOption('runtime', '--runtime', options.runtime, parseRuntimeHours),
-    ...(tag === undefined || tag.length === 0 ? {} : { tags: [...tag] }),
-    params,
-  };
-  const merged = mergeSettings(file, fromOptions);
+  const merged = mergeSettings(file, {
+    ...{ system, project, command, tool, title, params },
+    nodes: parseCount('--nodes', options.nodes),
+    cores: parseCount('--cores', options.cores),
+    runtime: parseHours(options.runtime),
+    tags: tag === undefined || tag.length === 0 ? undefined : [...tag],
+  });
   if (merged.title !== undefined || input.kind === 'none') return merged;
   return { ...merged, title: basename(input.path).replace(/\.zip$/i, '') };
-}
-
-function parseOption<Key extends string>(
-  key: Key,
-  option: string,
-  text: string | undefined,
-  parse: (text: string) => number,
-): { [K in Key]?: number } {
-  if (text === undefined) return {};
-  try {
-    return { [key]: parse(text) } as { [K in Key]?: number };
-  } catch (error) {
-    throw usageError(`${option} ${error instanceof Error ? error.message : error}.`);
-  }
-}
-
-function definedOnly<T extends object>(value: T): { [K in keyof T]?: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as never;
 }

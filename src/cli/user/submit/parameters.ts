@@ -25,7 +25,7 @@ export function parseAssignment(text: string): { name: string; value: string } {
 }
 
 /** Parses the parameters of a single job. A name that is given twice is an error. */
-export function parseParameters(texts: readonly string[]): Record<string, string> {
+export function parseParameters(texts: readonly string[] = []): Record<string, string> {
   const parameters: Record<string, string> = {};
   for (const { name, value } of texts.map(parseAssignment)) {
     if (Object.hasOwn(parameters, name)) throw invalidArgument(`--param ${name} is given twice. Give it once.`);

@@ -6,7 +6,7 @@ import { toPrintable } from '../../../files/zip/zip-errors.ts';
 
 export const settingsFileName = 'bursar.yaml';
 
-/** What describes a job, from bursar.yaml and from options. An absent value has the default of the system. */
+/** The description of a job, from bursar.yaml and from options. An absent value has the default of the system. */
 export interface JobSettings {
   system?: string;
   project?: string;
@@ -20,6 +20,9 @@ export interface JobSettings {
   tags?: string[];
   params: Record<string, string>;
 }
+
+/** Options that are not given are undefined. */
+type GivenOptions = { [Key in keyof JobSettings]: JobSettings[Key] | undefined };
 
 type Parse<T> = (value: unknown) => T;
 
@@ -77,7 +80,7 @@ function unknownKey(key: string, path: string): BursarError {
 }
 
 /** Options win over the file. A command of one replaces a tool of the other; parameters are merged by name. */
-export function mergeSettings(file: JobSettings, options: JobSettings): JobSettings {
+export function mergeSettings(file: JobSettings, options: GivenOptions): JobSettings {
   const { command, tool, ...rest } = file;
   const program = options.command !== undefined || options.tool !== undefined ? {} : { command, tool };
   const merged = { ...rest, ...program, ...withoutUndefined(options), params: { ...file.params, ...options.params } };

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { runs } from '../run-command.ts';
-import { userCommand } from '../user-command.ts';
+import { collect, userCommand } from '../user-command.ts';
 
 /** Adds the commands that submit jobs. */
 export function submitCommands(program: Command): void {
@@ -41,8 +41,6 @@ function jobOptions(command: Command): Command {
     .option('--tag <word>', 'a word that finds the job again; may be repeated', collect, [])
     .option('--yes', 'ask nothing; a missing value is an error');
 }
-
-const collect = (value: string, previous: string[]) => [...previous, value];
 
 const inputHelp = `
 A folder is zipped while it is sent. .bursarignore in the folder lists files to leave out, like a .gitignore; .git,

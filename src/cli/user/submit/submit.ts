@@ -25,7 +25,7 @@ export interface SubmitOptions extends JobOptions {
  */
 export async function run(context: Context, options: SubmitOptions): Promise<void> {
   const input = await openJobInput(options.input);
-  const given = await readSettings(input, options, parseParameters(options.param ?? []));
+  const given = await readSettings(input, options, parseParameters(options.param));
   const client = await context.client();
   const { settings: complete, system } = await completeSettings(context, client, given);
   const settings = { ...complete, ...applyParameters(complete, complete.params, toolParameters(complete, system)) };

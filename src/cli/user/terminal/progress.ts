@@ -1,4 +1,4 @@
-import type { Surroundings } from '../surroundings.ts';
+import type { CommandEnvironment } from '../command-environment.ts';
 import { formatBytes, formatDuration } from './time.ts';
 
 export interface TransferState {
@@ -42,7 +42,7 @@ export interface Progress {
 }
 
 export function createProgress(
-  { stderr: stream, env, now }: Pick<Surroundings, 'stderr' | 'env' | 'now'>,
+  { stderr: stream, env, now }: Pick<CommandEnvironment, 'stderr' | 'env' | 'now'>,
   label: string,
 ): Progress {
   if (stream.isTTY !== true || env.TERM === 'dumb') return { update: () => undefined, end: () => undefined };

@@ -21,7 +21,7 @@ export interface CommonOptions {
 }
 
 /** The parts of the process that a command uses. A test passes its own. */
-export interface Surroundings {
+export interface CommandEnvironment {
   env: Environment;
   stdin: Readable & { isTTY?: boolean };
   stdout: OutputStream;
