@@ -32,8 +32,10 @@ export async function findOrCreateUser(
   if (record !== undefined && isCurrent(record, identity, groupsHash))
     return { userId: record.userId, role: record.role };
   const user = await inTransaction(db, async (tx) => {
+    // Before the identity: a user that another request creates between the two queries is found with its identity.
+    const isTaken = identity.userId !== null && (await userExists(tx, identity.userId));
     const existing = (await findIdentity(tx, identity))?.userId;
-    const userId = existing ?? (await createUser(tx, identity, now()));
+    const userId = existing ?? (await createUser(tx, identity, isTaken, now()));
     const role = await applyClaims(
       tx,
       userId,
@@ -66,21 +68,21 @@ const hashMemberships = ({ memberships, syncMemberships }: Identity) =>
   hash('sha256', JSON.stringify([memberships, syncMemberships]));
 
 /** If two requests do so at once, one insert fails, and its transaction is retried and finds the user of the other one. */
-async function createUser(tx: Tx, identity: Identity, now: number): Promise<string> {
-  const userId =
-    identity.userId === null ? await nextUserId(tx) : await requireFreeUserId(tx, identity.userId, identity);
+async function createUser(tx: Tx, identity: Identity, isTaken: boolean, now: number): Promise<string> {
+  if (identity.userId !== null) requireFreeUserId(identity.userId, isTaken, identity);
+  const userId = identity.userId ?? (await nextUserId(tx));
   await insertUser(tx, userId, 'user', now);
   await insertIdentity(tx, identity, userId, now);
   await joinAutoJoinProjects(tx, userId, now);
   return userId;
 }
 
-async function requireFreeUserId(tx: Tx, userId: string, { issuer, subject }: Identity): Promise<string> {
+function requireFreeUserId(userId: string, isTaken: boolean, { issuer, subject }: Identity): void {
   if (isAssignedUserId(userId)) {
     const message = `The token names the user ${userId}, but Bursar itself assigns identifiers of this range. Report it to the operators.`;
     throw new BursarError('token_invalid', message);
   }
-  if (!(await userExists(tx, userId))) return userId;
+  if (!isTaken) return;
   // The subject is shown as part of a command only if a shell takes it literally.
   const subjectArgument = /^[\w.@:/+-]+$/.test(subject) ? subject : '<subject>';
   const message =
