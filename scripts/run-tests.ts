@@ -92,7 +92,7 @@ const options = process.argv.slice(2).filter((argument) => argument.startsWith('
 const namedFiles = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
 const isQuickRun = options.includes('--quick');
 // More than the CPUs, because most tests mostly wait. Quick tests wait less.
-const concurrency = availableParallelism() + (isQuickRun ? 1 : 3);
+const concurrency = availableParallelism() + (isQuickRun ? 1 : 2);
 
 // Tests spawn servers from this build.
 await build();
