@@ -42,6 +42,27 @@ module.exports = {
       to: { path: '^src/', pathNot: '^src/(cli/(user/|run-program)|domain/|contract/|files/zip/)' },
     },
     {
+      name: 'features-are-independent',
+      comment: 'a feature of the web page imports no other feature: common parts are in web/src/shared',
+      severity: 'error',
+      from: { path: '^web/src/features/([^/]+)/' },
+      to: { path: '^web/src/(features|app)/', pathNot: '^web/src/features/$1/' },
+    },
+    {
+      name: 'ui-knows-nothing-of-bursar',
+      comment: 'web/src/ui has the parts that any web page could use',
+      severity: 'error',
+      from: { path: '^web/src/ui/' },
+      to: { path: '^(web/src/(?!ui/)|clients/|src/)' },
+    },
+    {
+      name: 'web-has-no-server-code',
+      comment: 'the web page imports the client, the domain and the zip rules',
+      severity: 'error',
+      from: { path: '^web/src/' },
+      to: { path: '^src/', pathNot: '^src/(domain|files/zip)/' },
+    },
+    {
       name: 'queries-are-in-store',
       comment: 'only the store imports the query builder and the database drivers',
       severity: 'error',
@@ -55,6 +76,6 @@ module.exports = {
     doNotFollow: { path: 'node_modules' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
-    enhancedResolveOptions: { extensions: ['.ts', '.js', '.mjs', '.json'] },
+    enhancedResolveOptions: { extensions: ['.ts', '.tsx', '.js', '.mjs', '.json'] },
   },
 };

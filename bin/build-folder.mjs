@@ -8,7 +8,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Holds one folder for each build. */
 export const buildRoot = join(root, 'dist');
 
-const sourceFolders = ['src', 'scripts', 'clients/typescript/src', 'clients/python/bursar'];
+const sourceFolders = ['src', 'scripts', 'clients/typescript/src', 'clients/python/bursar', 'web/src', 'web/public'];
 const otherInputs = [
   'package.json',
   'package-lock.json',
@@ -17,6 +17,9 @@ const otherInputs = [
   'clients/typescript/README.md',
   'clients/typescript/build.mjs',
   'clients/typescript/package.json',
+  'web/index.html',
+  'web/package.json',
+  'web/vite.config.ts',
 ].map((name) => join(root, name));
 
 /** The folder of the build of the current sources, whether it exists or not. Any change of the input changes its name. */

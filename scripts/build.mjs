@@ -18,13 +18,14 @@ const entryPoints = [
   'src/store/ledger/verify-thread.ts',
 ];
 /**
- * Not bundled: packages with native code; swagger-ui, which finds files relative to its own; yaml, which swagger-ui loads
- * too; packages that Fastify loads only for features that Bursar does not use.
+ * Not bundled: packages with native code; swagger-ui, which finds files relative to its own; yaml and static, which
+ * swagger-ui loads too; packages that Fastify loads only for features that Bursar does not use.
  */
 const external = [
   'better-sqlite3',
   'pg',
   '@fastify/swagger-ui',
+  '@fastify/static',
   'yaml',
   '@fastify/fast-json-stringify-compiler',
   'light-my-request',
@@ -54,7 +55,8 @@ export async function build() {
       // CommonJS packages load Node's modules by `require`.
       banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     });
-    buildClients(join(temporary, 'clients'));
+    runScript('build-clients.mjs', join(temporary, 'clients'));
+    runScript('build-web.mjs', join(temporary, 'web'));
     install(temporary, folder);
   } catch (error) {
     console.error(`The build failed, so Bursar starts more slowly: ${error.message}`);
@@ -62,10 +64,10 @@ export async function build() {
 }
 
 /** By the Node that Bursar uses: an old one on this machine cannot do it. */
-function buildClients(folder) {
+function runScript(name, folder) {
   const pinnedNode = join(root, 'node_modules/.bin/node');
   const node = existsSync(pinnedNode) ? pinnedNode : process.execPath;
-  execFileSync(node, [join(root, 'scripts/build-clients.mjs'), folder], { stdio: 'inherit' });
+  execFileSync(node, [join(root, 'scripts', name), folder], { stdio: 'inherit' });
 }
 
 function install(temporary, folder) {

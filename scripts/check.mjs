@@ -12,8 +12,9 @@ const quickChecks = [
   ['types', 'node', 'node_modules/typescript-7/bin/tsc', '--noEmit'],
   // With the types of a browser, and without those of Node.
   ['types of the client', 'node', 'node_modules/typescript-7/bin/tsc', '--noEmit', '-p', 'clients/typescript'],
+  ['types of the web page', 'node', 'node_modules/typescript-7/bin/tsc', '--noEmit', '-p', 'web'],
   ['lint', 'biome', 'ci', '--error-on-warnings', '.'],
-  ['layering', 'depcruise', '--config', '.dependency-cruiser.cjs', 'src'],
+  ['layering', 'depcruise', '--config', '.dependency-cruiser.cjs', 'src', 'web/src'],
 ];
 const slowChecks = [
   ['unused code', 'knip'],

@@ -47,8 +47,9 @@ export interface Api {
   stop(): Promise<void>;
 }
 
-/** The build puts the packages beside the program. The sources have none. */
-const clientsFolder = import.meta.url.endsWith('.js') ? fileURLToPath(new URL('./clients/', import.meta.url)) : null;
+/** The build puts the packages and the web page beside the program. The sources have none. */
+const builtFolder = (name: string) =>
+  import.meta.url.endsWith('.js') ? fileURLToPath(new URL(`./${name}/`, import.meta.url)) : null;
 
 /** The memory of all cached data together, however many users there are. */
 const cacheBytes = 32_000_000;
@@ -107,6 +108,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     accessTopic: deps.accessTopic,
     authenticate: (credentials) => authenticate(authentication, credentials),
     publicUrl: server.publicUrl,
+    webFolder: builtFolder('web'),
     findProblems: () => findProblems(deps),
     findWarnings: () => findWarnings(deps),
     metrics: hasMetricsPort ? null : metricsOptions,
@@ -205,7 +207,7 @@ function createServices(deps: ApiDependencies, feed: EventFeed, discovery: Disco
       verifyLedger: () => verifyLedgerInThread(config.database, dataFolder),
     }),
     systems: createSystemService({ ...common, inputLimits: publicInputLimits(deps) }),
-    clients: createClientPackages(clientsFolder),
+    clients: createClientPackages(builtFolder('clients')),
     events: createEventService({ db, feed }),
     webhooks: createWebhookService({
       db,

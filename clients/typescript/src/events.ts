@@ -10,14 +10,17 @@ export interface EventOptions {
   /** The events of this user, for administrators. Default: your own. */
   user?: string | undefined;
   signal?: AbortSignal | undefined;
+  /** Called with true when the stream is open, and with false when it is interrupted and will be opened again. */
+  onConnection?: ((isConnected: boolean) => void) | undefined;
 }
 
 /** Yields events as they happen, across interruptions and restarts of the server: each once, in their order. */
-export async function* events(http: Http, api: Api, { since, user, signal }: EventOptions): AsyncGenerator<Event> {
+export async function* events(http: Http, api: Api, options: EventOptions): AsyncGenerator<Event> {
+  const { since, user, signal, onConnection } = options;
   // Found before the stream is opened: a stream of new events that is cut off before its first one would miss some.
   const position = since ?? (await latestPosition(api, user, signal));
   const path = user === undefined ? '/events/' : `/admin/events/${encodeURIComponent(user)}/`;
-  for await (const { data } of followEvents(http, { path, lastEventId: String(position), signal }))
+  for await (const { data } of followEvents(http, { path, lastEventId: String(position), signal, onConnection }))
     yield JSON.parse(data) as Event;
 }
 

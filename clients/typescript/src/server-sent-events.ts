@@ -14,6 +14,8 @@ export interface FollowOptions {
   /** Id of the last event that the caller has, or ''. */
   lastEventId: string;
   signal: AbortSignal | undefined;
+  /** Called with true when the stream is open, and with false when it is interrupted. */
+  onConnection?: ((isConnected: boolean) => void) | undefined;
 }
 
 /**
@@ -30,6 +32,7 @@ export async function* followEvents(http: Http, options: FollowOptions): AsyncGe
     try {
       const response = await open(http, { ...options, lastEventId });
       isConnected = true;
+      options.onConnection?.(true);
       if (response.status === 204) return;
       requireEventStream(response);
       for await (const event of parseEvents(decodeText(readBytes(response, options.signal)))) {
@@ -42,6 +45,7 @@ export async function* followEvents(http: Http, options: FollowOptions): AsyncGe
       if (!isConnected || !shouldRetry(error)) throw error;
       failures++;
     }
+    options.onConnection?.(false);
     await sleep(retryDelayMs(undefined, failures), options.signal);
   }
 }

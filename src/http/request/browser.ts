@@ -6,7 +6,7 @@ import type { Visitor } from '../../services/identity/sessions.ts';
 import { hashToken } from '../../services/identity/tokens.ts';
 
 /** The page to show after a sign-in, unless the request names another. */
-export const startPage = '/docs/';
+export const startPage = '/app/';
 
 /** `session`: of a signed-in user. `sign_in`: of a browser that was sent to an OpenID provider. */
 type CookieKind = 'session' | 'sign_in';

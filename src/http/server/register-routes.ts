@@ -42,6 +42,7 @@ import { adminSessionRoutes, sessionRoutes } from '../routes/sessions.ts';
 import { signInRoutes } from '../routes/sign-in.ts';
 import { adminSystemRoutes, systemRoutes } from '../routes/systems.ts';
 import { userRoutes } from '../routes/users.ts';
+import { webAppRoutes } from '../routes/web-app.ts';
 import { adminWebhookRoutes, webhookRoutes } from '../routes/webhooks.ts';
 import { createOpenRequests, type OpenRequestLimits } from './open-requests.ts';
 import type { RateLimits } from './rate-limits.ts';
@@ -72,6 +73,8 @@ export interface RouteDeps {
   accessTopic: Pick<Topic, 'subscribe'>;
   /** The address at which browsers reach the server, if it is configured. */
   publicUrl: string | undefined;
+  /** The built web page; null if the server runs from its sources. */
+  webFolder: string | null;
   /** Between two heartbeats of an event stream. */
   heartbeatMs: number;
   openRequestLimits: OpenRequestLimits;
@@ -80,7 +83,7 @@ export interface RouteDeps {
 
 /**
  * Five contexts: routes that read raw bodies, administrators' routes, routes with JSON bodies, routes to sign in, and
- * downloads that need no token.
+ * downloads and the web page, which need no token.
  */
 export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limits: RateLimits): Promise<void> {
   const { heartbeatMs } = deps;
@@ -151,5 +154,6 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limi
   await app.register(async (instance) => {
     instance.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply));
     clientRoutes(instance, deps.services.clients, browser);
+    await webAppRoutes(instance, deps.webFolder);
   });
 }

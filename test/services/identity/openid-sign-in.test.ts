@@ -162,7 +162,7 @@ describe('the code flow', () => {
   test('leads to a path of this server, from a configured issuer', async () => {
     const start = await browser.get(startPath('//evil.example'));
     const done = await browser.get(await provider.signIn(start.location ?? '', 'ada'));
-    assert.equal(done.location, '/docs/');
+    assert.equal(done.location, '/app/');
     const unknown = await browser.get('/sign-in/start/?issuer=https%3A%2F%2Fevil.example');
     assert.deepEqual([unknown.status, unknown.location], [401, null]);
   });

@@ -57,7 +57,7 @@ describe('a sign-in link', () => {
     assert.equal(browser.cookies.size, 0);
     const fields = formFields(pages[0]?.text ?? '');
     const response = await browser.submit('/sign-in/', fields);
-    assert.deepEqual([response.status, response.location], [303, '/docs/']);
+    assert.deepEqual([response.status, response.location], [303, '/app/']);
     const me = await browser.get('/me/');
     assert.equal(JSON.parse(me.text).user, user);
     const again = await browser.submit('/sign-in/', fields);
@@ -96,7 +96,7 @@ describe('a sign-in link', () => {
       ...[
         ...['//evil.example', '/\\evil.example', '/\t/evil.example', '/.//evil.example', 'https://evil.example'],
         ...['evil.example', 'javascript:alert(1)', '\\\\evil.example', '///evil.example', '/%5cevil/..//evil.example'],
-      ].map((target) => [target, '/docs/']),
+      ].map((target) => [target, '/app/']),
     ];
     for (const [target = '', expected] of targets) {
       const [, code = ''] = (await createLink(server, user)).split('code=');

@@ -1,0 +1,52 @@
+import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { isSignedOut } from '../client/bursar.ts';
+import { meQuery } from '../client/queries.ts';
+import { ErrorState, SkeletonLines } from '../ui/states.tsx';
+import { useNow } from '../ui/time.tsx';
+import styles from './session.module.css';
+import { SessionEnded, SignIn } from './sign-in.tsx';
+
+/**
+ * Shows the page to a signed-in user. When the session ends, the page stays behind a dialog: what was typed is kept, and
+ * the user signs in again in another tab.
+ */
+export function SessionGate({ children }: { children: ReactNode }) {
+  const me = useQuery(meQuery);
+  const isOut = me.isError && isSignedOut(me.error);
+
+  if (me.data === undefined) {
+    if (isOut) return <SignIn />;
+    if (me.isError) return <ErrorState error={me.error} onRetry={() => void me.refetch()} />;
+    return (
+      <div className={styles.loading}>
+        <SkeletonLines />
+      </div>
+    );
+  }
+  return (
+    <>
+      {children}
+      {isOut && <SessionEnded user={me.data.user} />}
+    </>
+  );
+}
+
+const warningMs = 10 * 60_000;
+
+/** Says that the session will end soon. */
+export function SessionEndNotice({ expiresAt }: { expiresAt: string | null }) {
+  const now = useNow(15_000);
+  if (expiresAt === null) return null;
+  const leftMs = Date.parse(expiresAt) - now;
+  if (leftMs > warningMs || leftMs < 0) return null;
+  const minutes = Math.max(1, Math.round(leftMs / 60_000));
+  return (
+    <p className={styles.notice} role="status">
+      Your session ends in {minutes} {minutes === 1 ? 'minute' : 'minutes'}. What you type on this page is kept.{' '}
+      <a href="/sign-in/" target="_blank" rel="noreferrer">
+        Sign in again in a new tab
+      </a>
+    </p>
+  );
+}

@@ -1,0 +1,82 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, Outlet } from '@tanstack/react-router';
+import { Suspense } from 'react';
+import { bursar } from '../client/bursar.ts';
+import { meQuery } from '../client/queries.ts';
+import { type ConnectionState, useLiveEvents } from '../client/use-live-events.ts';
+import { Button } from '../ui/button.tsx';
+import { SkeletonLines } from '../ui/states.tsx';
+import { adminPages, pages } from './pages.ts';
+import { SessionEndNotice } from './session.tsx';
+import styles from './shell.module.css';
+import { Shortcuts } from './shortcuts.tsx';
+
+/** The frame of every page: its navigation, the state of the connection, and the user. */
+export function Shell() {
+  const { data: me } = useQuery(meQuery);
+  const connection = useLiveEvents();
+  if (me === undefined) return null;
+  const isStaff = me.roles.some((role) => role !== 'user');
+  return (
+    <div className={styles.shell}>
+      <a className={styles.skip} href="#content">
+        Skip to the content
+      </a>
+      <header className={styles.header}>
+        <Link to="/jobs" className={styles.brand}>
+          Bursar
+        </Link>
+        <nav className={styles.nav} aria-label="Pages">
+          {pages.map(({ to, title }) => (
+            <Link key={to} to={to} activeProps={{ 'aria-current': 'page' }}>
+              {title}
+            </Link>
+          ))}
+        </nav>
+        <div className={styles.user}>
+          <ConnectionNotice state={connection} />
+          <span title={me.mail ?? undefined}>{me.name ?? `User ${me.user}`}</span>
+          <Button look="quiet" onClick={() => void signOut()}>
+            Sign out
+          </Button>
+        </div>
+      </header>
+      {isStaff && (
+        <nav className={styles.adminNav} aria-label="Administration">
+          <span className="muted">Administration</span>
+          {adminPages.map(({ to, title }) => (
+            <Link key={to} to={to} activeProps={{ 'aria-current': 'page' }}>
+              {title}
+            </Link>
+          ))}
+        </nav>
+      )}
+      <SessionEndNotice expiresAt={me.expires_at} />
+      <main id="content" className={styles.main} tabIndex={-1}>
+        <Suspense fallback={<SkeletonLines />}>
+          <Outlet />
+        </Suspense>
+      </main>
+      <Shortcuts isStaff={isStaff} />
+    </div>
+  );
+}
+
+async function signOut(): Promise<void> {
+  const { sign_out_url: providerPage } = await bursar.api.signOut();
+  location.assign(providerPage ?? '/app/');
+}
+
+const connectionTexts: Record<ConnectionState, string> = {
+  connecting: 'Connecting…',
+  live: 'Live',
+  offline: 'Offline: trying again',
+};
+
+function ConnectionNotice({ state }: { state: ConnectionState }) {
+  return (
+    <span className={styles.connection} data-state={state} role="status">
+      {connectionTexts[state]}
+    </span>
+  );
+}

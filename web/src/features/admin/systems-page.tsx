@@ -1,0 +1,5 @@
+import { PageHeader } from '../../ui/card.tsx';
+
+export function AdminSystemsPage() {
+  return <PageHeader title="Systems" />;
+}

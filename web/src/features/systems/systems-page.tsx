@@ -1,0 +1,5 @@
+import { PageHeader } from '../../ui/card.tsx';
+
+export function SystemsPage() {
+  return <PageHeader title="Systems" />;
+}

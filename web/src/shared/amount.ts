@@ -1,0 +1,12 @@
+import { formatBytes, formatNumber } from '../ui/format.ts';
+
+export type Resource = 'time' | 'space';
+
+/** Time is accounted in seconds of the unit that the system charges, and shown in hours. */
+const timeUnits = { core: 'core-h', node: 'node-h', wall: 'h' } as const;
+
+/** An amount of a quota for people: `4,976 core-h`, `120 MB`. Space is accounted in KB. */
+export function formatAmount(resource: Resource, amount: number, charge: keyof typeof timeUnits = 'core'): string {
+  if (resource === 'space') return formatBytes(amount * 1000);
+  return `${formatNumber(amount / 3600)} ${timeUnits[charge]}`;
+}

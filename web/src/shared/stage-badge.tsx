@@ -1,0 +1,19 @@
+import type { Job } from '@bursar/client';
+import { Badge, type Tone } from '../ui/badge.tsx';
+
+/** The stage of a job in the words of its system, with a colour. */
+export function StageBadge({ job }: { job: Pick<Job, 'stage' | 'terminal_stage' | 'failed'> }) {
+  return <Badge tone={toneOf(job)}>{readable(job.stage)}</Badge>;
+}
+
+function toneOf({ stage, terminal_stage: hasEnded, failed }: Pick<Job, 'stage' | 'terminal_stage' | 'failed'>): Tone {
+  if (failed) return 'bad';
+  if (hasEnded) return 'good';
+  return /queue|pend|wait|held/i.test(stage) ? 'neutral' : 'info';
+}
+
+/** `JOB_COMPLETED` becomes `Job completed`. */
+function readable(stage: string): string {
+  const words = stage.replaceAll('_', ' ').toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

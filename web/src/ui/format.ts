@@ -1,0 +1,42 @@
+const integer = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const oneDecimal = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
+const twoDecimals = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
+
+/** With as many decimals as help: 4,976 · 12.5 · 0.25. */
+export function formatNumber(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 100) return integer.format(value);
+  return (size >= 10 ? oneDecimal : twoDecimals).format(value);
+}
+
+const byteUnits = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
+
+export function formatBytes(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (Math.abs(value) >= 1000 && unit < byteUnits.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  return `${formatNumber(value)} ${byteUnits[unit]}`;
+}
+
+/** The two largest units: 2 d 3 h · 1 h 5 min · 12 s. */
+export function formatDuration(seconds: number): string {
+  const units = [
+    [86_400, 'd'],
+    [3600, 'h'],
+    [60, 'min'],
+    [1, 's'],
+  ] as const;
+  let rest = Math.max(0, Math.round(seconds));
+  const parts: string[] = [];
+  for (const [size, name] of units) {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    if (count > 0) parts.push(`${count} ${name}`);
+    else if (parts.length > 0) break;
+    if (parts.length === 2) break;
+  }
+  return parts.join(' ') || '0 s';
+}

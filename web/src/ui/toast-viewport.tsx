@@ -1,0 +1,29 @@
+import { Toast } from '@base-ui/react/toast';
+import { Button } from './button.tsx';
+import styles from './toast.module.css';
+import { toastManager } from './toast-manager.ts';
+
+export default function ToastViewport() {
+  return (
+    <Toast.Provider toastManager={toastManager}>
+      <Toast.Portal>
+        <Toast.Viewport className={styles.viewport}>
+          <ToastList />
+        </Toast.Viewport>
+      </Toast.Portal>
+    </Toast.Provider>
+  );
+}
+
+function ToastList() {
+  const { toasts } = Toast.useToastManager();
+  return toasts.map((each) => (
+    <Toast.Root key={each.id} toast={each} className={styles.toast}>
+      <Toast.Content>
+        <Toast.Title render={<strong />} />
+        <Toast.Description />
+      </Toast.Content>
+      <Toast.Close render={<Button look="quiet" aria-label="Close this message" />}>✕</Toast.Close>
+    </Toast.Root>
+  ));
+}
