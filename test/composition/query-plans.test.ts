@@ -47,6 +47,7 @@ const exceptions: readonly [pattern: RegExp, reason: string][] = [
   [/INDEX tokens_to_announce \(expires_at>\? AND expires_at<\?\)/, 'reads only the tokens that end within a week'],
   [/^insert into "webhooks"/, 'reads one row, for the foreign key'],
   [/^select "deliveries"\.\*.* order by "deliveries"\."id" desc limit/, 'in the order of the index, up to the limit'],
+  [/as "taggedRequest" from "jobs" where "jobs"\."id" </, 'in the order of the table, up to the limit'],
   [/SCAN audit$/, 'in the order of the table, up to the limit'],
   [/COVERING INDEX jobs_by_acceptance/, 'the first entry of the index, and those of a minute'],
   [/sum\("jobs_version"\)/, 'lists of administrators: in the order of an index, and the versions of all users'],
@@ -98,6 +99,7 @@ async function useServer(url: string, token: string, adminToken: string, cleanup
       '/jobs/?title=simulation%207',
       '/jobs/?since=2020-01-01T00:00:00Z',
     ],
+    ...['/job-summaries/?limit=5', '/job-summaries/?terminal=false&hpc=hpc_one', '/job-summaries/?tag=common&limit=5'],
     ...['/jobs/?tag=common&limit=5', '/quotas/', '/quotas/hpc_one/', '/quotas/hpc_one/proj_hpc_one_01/', '/usage/'],
     ...[jobPath(ended), `${jobPath(ended)}timeline/`, '/hpc/', '/events/?after=0&limit=5', '/webhooks/'],
     ...[`/webhooks/${webhook.body.id}/`, `/webhooks/${webhook.body.id}/deliveries/?limit=5`],
@@ -107,6 +109,7 @@ async function useServer(url: string, token: string, adminToken: string, cleanup
   const adminPaths = [
     ...['/admin/jobs/?limit=5', '/admin/jobs/?limit=5&terminal=false', '/admin/jobs/?limit=5&hpc=hpc_one'],
     ...[`/admin/jobs/?limit=5&user_id=${ended.owner}`, '/admin/usage/', `/admin/usage/${ended.owner}/`],
+    ...['/admin/job-summaries/?limit=5', `/admin/job-summaries/?user_id=${ended.owner}&limit=5`],
     ...['/admin/systems/', '/admin/audit/?limit=5', `/admin/quotas/${ended.owner}/`],
   ];
   for (const path of adminPaths) assert.equal((await admin.get(path)).status, 200, path);

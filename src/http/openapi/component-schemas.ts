@@ -12,6 +12,7 @@ import { ClientPackageSchema } from '../../contract/client-package.ts';
 import { EventPageSchema, EventSchema, EventTypeSchema } from '../../contract/event.ts';
 import { FileSchema } from '../../contract/file.ts';
 import { JobSchema, OutcomeSchema } from '../../contract/job.ts';
+import { JobSummaryPageSchema, JobSummarySchema } from '../../contract/job-summary.ts';
 import {
   AccountSchema,
   LedgerVerificationSchema,
@@ -38,6 +39,8 @@ import { ErrorCodeSchema, ProblemSchema } from '../response/problem.ts';
 /** The schemas with a name. Generated clients have a type for each of them. */
 export const componentSchemas: TSchema[] = [
   JobSchema,
+  JobSummarySchema,
+  JobSummaryPageSchema,
   OutcomeSchema,
   PayloadSchema,
   BatchPayloadSchema,

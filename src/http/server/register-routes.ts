@@ -33,6 +33,7 @@ import { clientRoutes } from '../routes/clients.ts';
 import { deviceRoutes } from '../routes/device.ts';
 import { eventRoutes } from '../routes/events.ts';
 import { fileRoutes } from '../routes/files.ts';
+import { jobSummaryRoutes } from '../routes/job-summaries.ts';
 import { adminCancelRoutes, jobRoutes } from '../routes/jobs.ts';
 import { logRoutes } from '../routes/logs.ts';
 import { oauthRoutes } from '../routes/oauth.ts';
@@ -116,6 +117,7 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limi
     instance.removeAllContentTypeParsers();
     instance.addContentTypeParser('*', (_request, _payload, done) => done(null));
     jobRoutes(instance, jobs, access, openRequests);
+    jobSummaryRoutes(instance, jobs, access);
     quotaRoutes(instance, accounting, access);
     accountingRoutes(instance, accounting, access);
     systemRoutes(instance, systems);

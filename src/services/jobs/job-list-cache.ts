@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Db } from '../../store/database/handle.ts';
 import { type ChangedJob, listChangedJobs } from '../../store/jobs/job-changes.ts';
-import { type JobPage, type JobScope, readJobPage } from '../../store/jobs/job-lists.ts';
+import type { JobScope } from '../../store/jobs/job-filters.ts';
+import { type JobPage, readJobPage } from '../../store/jobs/job-lists.ts';
 
 /** The jobs of one user, on all systems, one system or in one project. */
 export interface ListScope extends JobScope {

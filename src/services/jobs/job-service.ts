@@ -6,6 +6,7 @@ import { createInputCheck } from './check-input.ts';
 import { type DeleteJobDeps, deleteJob } from './delete-job.ts';
 import type { JobAction } from './find-job.ts';
 import { createJobListCache } from './job-list-cache.ts';
+import { type JobSummaryQuery, listJobSummaries } from './job-summaries.ts';
 import { type JobListQuery, listJobs, readJob } from './read-jobs.ts';
 import { type Submission, type SubmissionDeps, submitJob } from './submit-job.ts';
 import { readTimeline } from './timeline.ts';
@@ -27,6 +28,8 @@ export function createJobService(deps: JobServiceDeps) {
   const lists = { db, systems, jobListCache: createJobListCache(deps.jobListCacheBytes) };
   return {
     list: (owner: Owner, scope: PathScope, query: JobListQuery) => listJobs(lists, owner, scope, query),
+    listSummaries: (owner: Owner, scope: PathScope, query: JobSummaryQuery, signal: AbortSignal) =>
+      listJobSummaries({ db, systems }, owner, scope, query, signal),
     read: (owner: Owner, project: Required<PathScope>, jobId: string) => readJob(db, systems, owner, project, jobId),
     timeline: (owner: Owner, project: Required<PathScope>, jobId: string) =>
       readTimeline(db, systems, owner, project, jobId),

@@ -1,13 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
-import {
-  findJobJson,
-  type JobFilter,
-  type JobPage,
-  type JobPageText,
-  readJobPageText,
-} from '../../store/jobs/job-lists.ts';
+import type { JobFilter } from '../../store/jobs/job-filters.ts';
+import { findJobJson, type JobPage, type JobPageText, readJobPageText } from '../../store/jobs/job-lists.ts';
 import { type Owner, type PathScope, requireScope, requireScopeSystem, requireSystem, type Systems } from '../scope.ts';
 import type { VersionedJson } from '../versioned.ts';
 import { requireJob } from './find-job.ts';
@@ -77,7 +72,7 @@ async function* allJobs(db: Db, filter: JobFilter, first: JobPageText): AsyncGen
 }
 
 /** A stage that no job can be in is probably misspelt. */
-function requireKnownStage(systems: Systems, { hpc }: PathScope, stage: string | undefined): void {
+export function requireKnownStage(systems: Systems, { hpc }: PathScope, stage: string | undefined): void {
   if (stage === undefined) return;
   const inScope = hpc === undefined ? [...systems.values()] : [requireSystem(systems, hpc)];
   const stages = new Set(inScope.flatMap((system) => Object.values(system.stages)));

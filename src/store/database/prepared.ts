@@ -15,7 +15,7 @@ class Placeholder<Values> {
 export type Param<Values> = <Name extends keyof Values & string>(name: Name) => Required<Values>[Name];
 
 /** Makes a placeholder for the value that `read` returns. */
-type MakePlaceholder<Values> = (read: (values: Values) => unknown) => unknown;
+export type MakePlaceholder<Values> = (read: (values: Values) => unknown) => unknown;
 
 type Build<Values, Row> = (db: Db, param: Param<Values>, makePlaceholder: MakePlaceholder<Values>) => Compilable<Row>;
 export type PreparedQuery<Values, Row> = (db: Db, values: Values) => Promise<readonly Row[]>;

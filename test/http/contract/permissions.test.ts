@@ -17,6 +17,7 @@ const readersAndManagers = `manager ${readers}`;
 /** The roles that may use an operation on resources of others. Written by hand: the policy must say the same. */
 const administration: Record<string, string> = {
   listJobsOfAllUsers: readersAndManagers,
+  listJobSummariesOfAllUsers: readersAndManagers,
   getJobOfAnyUser: readersAndManagers,
   deleteJobOfAnyUser: 'manager administrator',
   cancelJobOfAnyUser: 'manager operator administrator',
@@ -64,6 +65,9 @@ const administration: Record<string, string> = {
   listAuditRecords: 'auditor administrator',
   verifyLedger: 'auditor administrator',
 };
+
+/** Lists that managers of a project may read if the query names it. */
+const managedByQuery = ['/admin/jobs/', '/admin/job-summaries/', '/admin/quotas/'];
 
 /** The scope that a token needs, by the tag of the operation: for reads, and for everything else. */
 const scopesByTag: Record<string, readonly [TokenScope | null, TokenScope | null]> = {
@@ -130,12 +134,11 @@ describe('permissions', () => {
       .replace('{job_id}', jobId)
       .replace('{user_id}', '400001')
       .replace(/\{\w+\}/, '999999');
-    const query =
-      template === '/admin/jobs/' || template === '/admin/quotas/'
-        ? '?hpc=hpc_two&project_name=proj_hpc_two_01'
-        : id === 'deleteJobOfAnyUser'
-          ? '?reason=because+of+a+test'
-          : '';
+    const query = managedByQuery.includes(template)
+      ? '?hpc=hpc_two&project_name=proj_hpc_two_01'
+      : id === 'deleteJobOfAnyUser'
+        ? '?reason=because+of+a+test'
+        : '';
     const headers = {
       'content-type': 'application/json',
       accept: 'application/json',

@@ -70,6 +70,7 @@ test('every operation has a unique id in camel case, a summary and a description
     ['GET /quotas/{hpc}/{project_name}/', 'getQuota'],
     ['GET /admin/quotas/{user_id}/', 'listQuotasOfUser'],
     ['GET /admin/jobs/', 'listJobsOfAllUsers'],
+    ['GET /job-summaries/', 'listJobSummaries'],
   ] as const) {
     assert.equal(operations.get(name)?.operationId, id);
   }

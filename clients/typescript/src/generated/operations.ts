@@ -19,6 +19,8 @@ export const operations = {
   getJobOfAnyUser: ["GET","/admin/jobs/{hpc}/{project_name}/{job_id}/","none","json","safe"],
   deleteJobOfAnyUser: ["DELETE","/admin/jobs/{hpc}/{project_name}/{job_id}/","none","json","safe"],
   getJobTimelineOfAnyUser: ["GET","/admin/jobs/{hpc}/{project_name}/{job_id}/timeline/","none","json","safe"],
+  listJobSummaries: ["GET","/job-summaries/","none","json","safe"],
+  listJobSummariesOfAllUsers: ["GET","/admin/job-summaries/","none","json","safe"],
   listQuotas: ["GET","/quotas/","none","json","safe"],
   listQuotasOnSystem: ["GET","/quotas/{hpc}/","none","json","safe"],
   getQuota: ["GET","/quotas/{hpc}/{project_name}/","none","json","safe"],
@@ -119,6 +121,8 @@ export interface OperationTypes {
   getJobOfAnyUser: { data: types.GetJobOfAnyUserData; body: 'none'; result: types.GetJobOfAnyUserResponse };
   deleteJobOfAnyUser: { data: types.DeleteJobOfAnyUserData; body: 'none'; result: types.DeleteJobOfAnyUserResponse };
   getJobTimelineOfAnyUser: { data: types.GetJobTimelineOfAnyUserData; body: 'none'; result: types.GetJobTimelineOfAnyUserResponse };
+  listJobSummaries: { data: types.ListJobSummariesData; body: 'none'; result: types.ListJobSummariesResponse };
+  listJobSummariesOfAllUsers: { data: types.ListJobSummariesOfAllUsersData; body: 'none'; result: types.ListJobSummariesOfAllUsersResponse };
   listQuotas: { data: types.ListQuotasData; body: 'none'; result: types.ListQuotasResponse };
   listQuotasOnSystem: { data: types.ListQuotasOnSystemData; body: 'none'; result: types.ListQuotasOnSystemResponse };
   getQuota: { data: types.GetQuotaData; body: 'none'; result: types.GetQuotaResponse };

@@ -46,6 +46,42 @@ export type Job = {
     end_date: string | null;
 };
 
+export type JobSummary = {
+    job: Job;
+    /**
+     * The tags of the job.
+     */
+    tags: Array<string>;
+    /**
+     * Number of nodes.
+     */
+    nodes: number;
+    /**
+     * Number of cores on each node.
+     */
+    cores_per_node: number;
+    /**
+     * When the job started; null if it has not started.
+     */
+    started_at: string | null;
+    outcome: Outcome | null;
+    /**
+     * Charged seconds, minus refunds; null until the job has ended.
+     */
+    charged_seconds: number | null;
+};
+
+export type JobSummaryPage = {
+    /**
+     * Newest first.
+     */
+    jobs: Array<JobSummary>;
+    /**
+     * Pass it as `cursor` to get the next page, of older jobs; null on the last page.
+     */
+    next: string | null;
+};
+
 /**
  * How a job ended. Several outcomes share one stage.
  */
@@ -1727,6 +1763,138 @@ export type GetJobTimelineOfAnyUserResponses = {
 };
 
 export type GetJobTimelineOfAnyUserResponse = GetJobTimelineOfAnyUserResponses[keyof GetJobTimelineOfAnyUserResponses];
+
+export type ListJobSummariesData = {
+    body?: never;
+    headers?: {
+        /**
+         * The `ETag` of the version that you have. If it is current, the response is 304.
+         */
+        'If-None-Match'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * Only this HPC system.
+         */
+        hpc?: string;
+        /**
+         * Only this project. Needs `hpc`.
+         */
+        project_name?: string;
+        /**
+         * Maximum number of jobs. Default: 50.
+         */
+        limit?: number;
+        /**
+         * Start of the page, from `next` of the previous page.
+         */
+        cursor?: string;
+        /**
+         * Only jobs whose title, identifier or tags contain this text, in upper or lower case.
+         */
+        search?: string;
+        stage?: Stage;
+        /**
+         * `true`: only failed jobs. `false`: only jobs that have not failed.
+         */
+        failed?: boolean;
+        /**
+         * `true`: only jobs in a final stage. `false`: only unfinished jobs.
+         */
+        terminal?: boolean;
+        /**
+         * Only jobs submitted at this time (ISO 8601) or later.
+         */
+        since?: string;
+        /**
+         * Only jobs with exactly this title.
+         */
+        title?: string;
+        /**
+         * Only jobs with this tag. Repeat it for jobs that have all of several tags.
+         */
+        tag?: Array<string>;
+    };
+    url: '/job-summaries/';
+};
+
+export type ListJobSummariesResponses = {
+    /**
+     * One page of jobs.
+     */
+    200: JobSummaryPage;
+};
+
+export type ListJobSummariesResponse = ListJobSummariesResponses[keyof ListJobSummariesResponses];
+
+export type ListJobSummariesOfAllUsersData = {
+    body?: never;
+    headers?: {
+        /**
+         * The `ETag` of the version that you have. If it is current, the response is 304.
+         */
+        'If-None-Match'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * Only this user.
+         */
+        user_id?: string;
+        /**
+         * Only this HPC system.
+         */
+        hpc?: string;
+        /**
+         * Only this project. Needs `hpc`.
+         */
+        project_name?: string;
+        /**
+         * Maximum number of jobs. Default: 50.
+         */
+        limit?: number;
+        /**
+         * Start of the page, from `next` of the previous page.
+         */
+        cursor?: string;
+        /**
+         * Only jobs whose title, identifier or tags contain this text, in upper or lower case.
+         */
+        search?: string;
+        stage?: Stage;
+        /**
+         * `true`: only failed jobs. `false`: only jobs that have not failed.
+         */
+        failed?: boolean;
+        /**
+         * `true`: only jobs in a final stage. `false`: only unfinished jobs.
+         */
+        terminal?: boolean;
+        /**
+         * Only jobs submitted at this time (ISO 8601) or later.
+         */
+        since?: string;
+        /**
+         * Only jobs with exactly this title.
+         */
+        title?: string;
+        /**
+         * Only jobs with this tag. Repeat it for jobs that have all of several tags.
+         */
+        tag?: Array<string>;
+    };
+    url: '/admin/job-summaries/';
+};
+
+export type ListJobSummariesOfAllUsersResponses = {
+    /**
+     * One page of jobs.
+     */
+    200: JobSummaryPage;
+};
+
+export type ListJobSummariesOfAllUsersResponse = ListJobSummariesOfAllUsersResponses[keyof ListJobSummariesOfAllUsersResponses];
 
 export type ListQuotasData = {
     body?: never;

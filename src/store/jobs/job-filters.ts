@@ -1,0 +1,131 @@
+import { type SelectQueryBuilder, sql } from 'kysely';
+import { maxTags } from '../../domain/jobs/tags.ts';
+import type { Db } from '../database/handle.ts';
+import type { MakePlaceholder, Param } from '../database/prepared.ts';
+import type { Tables } from '../database/tables.ts';
+
+export interface JobScope {
+  /** Administrators leave it out, and get the jobs of all users. */
+  owner?: string;
+  hpc?: string;
+  project?: string;
+}
+
+export interface JobFilter extends JobScope {
+  /** One of the stage names of the system. */
+  stage?: string;
+  failed?: boolean;
+  terminal?: boolean;
+  /** Only jobs accepted at this time or later. */
+  since?: number;
+  title?: string;
+  /** Only jobs with all of these tags. */
+  tags?: readonly string[];
+}
+
+/** The clocks of the hosts differ: a job with a smaller id may have been accepted up to this much later. */
+const maxClockSkewMs = 60_000;
+
+/**
+ * The filters in use. Boolean filters keep their value, because each value has its own partial index. Of tags the number
+ * matters, rounded up: a statement is prepared for each shape, and is kept.
+ */
+export type FilterShape = {
+  [Field in keyof Omit<JobFilter, 'tags'>]: JobFilter[Field] extends boolean | undefined ? boolean : true;
+} & { tags?: number };
+
+const tagCounts = [1, 2, 4, maxTags];
+
+export function toFilterShape({ tags = [], ...filter }: JobFilter): FilterShape {
+  const fields = Object.entries(filter).map(([field, value]) => [field, typeof value === 'boolean' ? value : true]);
+  const tagCount = tagCounts.find((count) => count >= tags.length);
+  return { ...Object.fromEntries(fields), ...(tags.length > 0 ? { tags: tagCount } : {}) };
+}
+
+/** The values of one page: those of the filters, the id next to which it starts, and its size. */
+export interface PageValues extends Omit<JobFilter, 'failed' | 'terminal'> {
+  cursor: number;
+  limit: number;
+}
+
+export function toPageValues(filter: JobFilter, cursor: number, limit: number): PageValues {
+  const { failed: _failed, terminal: _terminal, ...values } = filter;
+  return { ...values, cursor, limit };
+}
+
+/** Builds queries of the jobs that match a filter. `id` is the column of the index that is read in order. */
+export function prepareFilter(
+  db: Db,
+  shape: FilterShape,
+  param: Param<PageValues>,
+  makePlaceholder: MakePlaceholder<PageValues>,
+) {
+  const tags = Array.from({ length: shape.tags ?? 0 }, (_, index) =>
+    // The last tag is repeated for the remaining placeholders.
+    makePlaceholder(({ tags = [] }) => tags[Math.min(index, tags.length - 1)]),
+  ) as string[];
+  return {
+    jobs: () => filteredJobs(db, shape, param, tags),
+    id: sql.ref<number>(readsTagIndex(shape) ? 'job_tags.job' : 'jobs.id'),
+  };
+}
+
+/** Unfinished and failed jobs are few, and have indexes of their own. */
+function readsTagIndex({ tags, terminal, failed }: FilterShape): boolean {
+  return tags !== undefined && terminal !== false && failed !== true;
+}
+
+function filteredJobs(db: Db, shape: FilterShape, param: Param<PageValues>, tags: readonly string[]) {
+  let query = readsTagIndex(shape)
+    ? taggedJobs(db, shape, param, tags)
+    : jobsWithTags(db.selectFrom('jobs'), 'jobs.id', tags);
+  if (shape.owner && !readsTagIndex(shape)) query = query.where('jobs.owner', '=', param('owner'));
+  if (shape.hpc) query = query.where('jobs.hpc', '=', param('hpc'));
+  if (shape.project) query = query.where('jobs.project_name', '=', param('project'));
+  if (shape.stage) query = query.where('jobs.stage', '=', param('stage'));
+  if (shape.title) query = query.where('jobs.title', '=', param('title'));
+  if (shape.failed !== undefined) query = query.where('jobs.failed', '=', sql.lit(shape.failed ? 1 : 0));
+  if (shape.terminal !== undefined) query = query.where('jobs.terminal', '=', sql.lit(shape.terminal ? 1 : 0));
+  if (shape.since) {
+    const since = param('since');
+    query = query.where('jobs.accepted_at', '>=', since).where('jobs.id', '>=', selectFirstId(db, since));
+  }
+  return query;
+}
+
+/** Reads the index of a tag, of the owner if there is one, and looks up its jobs. A cross join keeps SQLite from reordering. */
+function taggedJobs(db: Db, shape: FilterShape, param: Param<PageValues>, [tag = '', ...otherTags]: readonly string[]) {
+  let query = db
+    .selectFrom('job_tags')
+    .crossJoin('jobs')
+    .whereRef('jobs.id', '=', 'job_tags.job')
+    .where('job_tags.tag', '=', tag);
+  if (shape.owner) query = query.where('job_tags.owner', '=', param('owner'));
+  // Callers use only the columns of the jobs.
+  return jobsWithTags(query as unknown as SelectQueryBuilder<Tables, 'jobs', object>, 'job_tags.job', otherTags);
+}
+
+function jobsWithTags(query: SelectQueryBuilder<Tables, 'jobs', object>, id: string, tags: readonly string[]) {
+  let tagged = query;
+  for (const tag of tags) {
+    tagged = tagged.where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('job_tags as other')
+          .select('other.job')
+          .where('other.tag', '=', tag)
+          .where('other.job', '=', sql.ref<number>(id)),
+      ),
+    );
+  }
+  return tagged;
+}
+
+/**
+ * Selects the smallest id of the jobs accepted since a time, so that older jobs need not be read. Ids ascend with the
+ * time of acceptance, except for the clock skew. Null, which matches no job, if none was accepted.
+ */
+function selectFirstId(db: Db, since: number) {
+  const accepted = db.selectFrom('jobs').where('accepted_at', '>=', since);
+  const earliest = accepted.select((eb) => eb(eb.fn.min('accepted_at'), '+', maxClockSkewMs).as('at'));
+  return accepted.select((eb) => eb.fn.min<number>('id').as('id')).where('accepted_at', '<=', earliest);
+}
