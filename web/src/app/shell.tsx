@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet } from '@tanstack/react-router';
-import { Suspense } from 'react';
+import { Suspense, useMemo } from 'react';
 import { bursar } from '../client/bursar.ts';
 import { meQuery } from '../client/queries.ts';
 import { type ConnectionState, useLiveEvents } from '../client/use-live-events.ts';
 import { Button } from '../ui/button.tsx';
 import { SkeletonLines } from '../ui/states.tsx';
-import { adminPages, pages } from './pages.ts';
+import { adminPagesOf, pages } from './pages.ts';
 import { SessionEndNotice } from './session.tsx';
 import styles from './shell.module.css';
 import { Shortcuts } from './shortcuts.tsx';
@@ -15,8 +15,9 @@ import { Shortcuts } from './shortcuts.tsx';
 export function Shell() {
   const { data: me } = useQuery(meQuery);
   const connection = useLiveEvents();
+  const adminPages = useMemo(() => (me === undefined ? [] : adminPagesOf(me)), [me]);
+  const allPages = useMemo(() => [...pages, ...adminPages], [adminPages]);
   if (me === undefined) return null;
-  const isStaff = me.roles.some((role) => role !== 'user');
   return (
     <div className={styles.shell}>
       <a className={styles.skip} href="#content">
@@ -41,7 +42,7 @@ export function Shell() {
           </Button>
         </div>
       </header>
-      {isStaff && (
+      {adminPages.length > 0 && (
         <nav className={styles.adminNav} aria-label="Administration">
           <span className="muted">Administration</span>
           {adminPages.map(({ to, title }) => (
@@ -57,7 +58,7 @@ export function Shell() {
           <Outlet />
         </Suspense>
       </main>
-      <Shortcuts isStaff={isStaff} />
+      <Shortcuts pages={allPages} />
     </div>
   );
 }

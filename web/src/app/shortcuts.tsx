@@ -1,14 +1,16 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { Dialog } from '../ui/dialog.tsx';
-import { adminPages, pages } from './pages.ts';
+import type { adminPagesOf, pages as allUsersPages } from './pages.ts';
 import styles from './shell.module.css';
 
 /** A key after `g` must follow within this time. */
 const sequenceMs = 1500;
 
+type Page = (typeof allUsersPages)[number] | ReturnType<typeof adminPagesOf>[number];
+
 /** The keys of the page: `/` to search, `g` and a letter to open a page, `?` for this list. */
-export function Shortcuts({ isStaff }: { isStaff: boolean }) {
+export function Shortcuts({ pages }: { pages: readonly Page[] }) {
   const navigate = useNavigate();
   const [isHelpOpen, setHelpOpen] = useState(false);
 
@@ -19,7 +21,7 @@ export function Shortcuts({ isStaff }: { isStaff: boolean }) {
       const isSecond = performance.now() - startedAt < sequenceMs;
       startedAt = Number.NEGATIVE_INFINITY;
       if (isSecond) {
-        const target = [...pages, ...(isStaff ? adminPages : [])].find(({ key }) => key === event.key);
+        const target = pages.find(({ key }) => key === event.key);
         if (target === undefined) return;
         event.preventDefault();
         void navigate({ to: target.to });
@@ -36,14 +38,14 @@ export function Shortcuts({ isStaff }: { isStaff: boolean }) {
     };
     document.addEventListener('keydown', onKey);
     return () => document.removeEventListener('keydown', onKey);
-  }, [navigate, isStaff]);
+  }, [navigate, pages]);
 
   return (
     <Dialog title="Keys" isOpen={isHelpOpen} onClose={() => setHelpOpen(false)}>
       <dl className={styles.keys}>
         <Row keys={['/']} text="Search" />
         <Row keys={['?']} text="Show this list" />
-        {[...pages, ...(isStaff ? adminPages : [])].map(({ key, title }) => (
+        {pages.map(({ key, title }) => (
           <Row key={title} keys={['g', key]} text={title} />
         ))}
       </dl>

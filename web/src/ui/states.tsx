@@ -17,17 +17,17 @@ export function EmptyState({ title, children, actions }: { title: string; childr
 
 /** The server's message says what to do. The identifier of the request helps its operators. */
 export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
-  const { message, requestId } = describeError(error);
+  const { message, requestId, isForbidden } = describeError(error);
   return (
     <div className={styles.state} role="alert">
-      <h2>This could not be loaded</h2>
+      <h2>{isForbidden ? 'You may not see this' : 'This could not be loaded'}</h2>
       <p>{message}</p>
       {requestId !== undefined && (
         <p className="muted">
           Request <code>{requestId}</code>
         </p>
       )}
-      {onRetry !== undefined && (
+      {onRetry !== undefined && !isForbidden && (
         <div className={styles.actions}>
           <Button onClick={onRetry}>Try again</Button>
         </div>
@@ -37,12 +37,20 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
 }
 
 /** The message of an error of the client, or of a fault of this page. */
-export function describeError(error: unknown): { message: string; requestId: string | undefined } {
-  const { message, code, requestId } = Object(error) as { message?: string; code?: string; requestId?: string };
+export function describeError(error: unknown): ErrorDescription {
+  const { message, code, status, requestId } = Object(error) as Partial<Record<string, string>> & { status?: number };
   if (code === 'server_unreachable') {
-    return { message: 'The server cannot be reached. Check your connection.', requestId: undefined };
+    const text = 'The server cannot be reached. Check your connection.';
+    return { message: text, requestId: undefined, isForbidden: false };
   }
-  return { message: message || 'Something went wrong.', requestId };
+  return { message: message || 'Something went wrong.', requestId, isForbidden: status === 403 };
+}
+
+interface ErrorDescription {
+  message: string;
+  requestId: string | undefined;
+  /** A repetition does not help: the user lacks the right. */
+  isForbidden: boolean;
 }
 
 /** A grey block that takes the place of what is loading. */
