@@ -71,6 +71,12 @@ const externalSoftware: ExternalSoftware[] = [
     testPaths: /^test\/crash\/failed-fsync/,
   },
   {
+    name: 'Chromium',
+    programs: ['chromium'],
+    packages: ['chromium'],
+    testModule: 'test/support/web-page.ts',
+  },
+  {
     name: 'tmux',
     programs: ['tmux'],
     packages: ['tmux'],

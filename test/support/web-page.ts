@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import type { TestServer } from './server.ts';
+import { createLink } from './sign-in.ts';
+
+export interface WebPageOptions {
+  /** The path under /app/. Default: the jobs. */
+  path?: string;
+  colorScheme?: 'light' | 'dark';
+  width?: number;
+  height?: number;
+}
+
+/** Debian's Chromium, for all tests of a file. */
+export interface WebBrowser {
+  browser: Browser;
+  /** Opens the web page in a window of its own, signed in by a link as a user. */
+  open(server: TestServer, user: string, options?: WebPageOptions): Promise<Page>;
+  /** Opens a window without a session. */
+  openAnonymous(server: TestServer, options?: WebPageOptions): Promise<Page>;
+  /** Closes everything. Throws if a page has violated its content security policy, or has thrown an error. */
+  close(): Promise<void>;
+}
+
+export async function launchBrowser(): Promise<WebBrowser> {
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+  });
+  const problems: string[] = [];
+
+  async function openWindow(server: TestServer, options: WebPageOptions): Promise<[BrowserContext, Page]> {
+    const { colorScheme = 'light', width = 1280, height = 900 } = options;
+    const viewport = { width, height };
+    const context = await browser.newContext({ baseURL: server.url, colorScheme, viewport, locale: 'en-GB' });
+    const page = await context.newPage();
+    page.on('pageerror', (error) => problems.push(`${page.url()}: ${error.stack ?? error.message}`));
+    page.on('console', (message) => {
+      // A refused request, which Chromium reports as an error too, is no fault of the page.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+        problems.push(`${page.url()}: ${message.text()}`);
+    });
+    page.on('request', (request) => {
+      const { origin, protocol } = new URL(request.url());
+      if (protocol !== 'blob:' && origin !== new URL(server.url).origin)
+        problems.push(`${page.url()}: request to another host: ${request.url()}`);
+    });
+    return [context, page];
+  }
+
+  return {
+    browser,
+    async open(server, user, options = {}) {
+      const [, page] = await openWindow(server, options);
+      await page.goto(await createLink(server, user));
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('navigation', { name: 'Pages' }).waitFor();
+      if (options.path !== undefined) await page.goto(`/app/${options.path.replace(/^\//, '')}`);
+      return page;
+    },
+    async openAnonymous(server, { path = '', ...options } = {}) {
+      const [, page] = await openWindow(server, options);
+      await page.goto(`/app/${path.replace(/^\//, '')}`);
+      return page;
+    },
+    async close() {
+      await browser.close();
+      assert.deepEqual(problems, [], 'faults of the web page');
+    },
+  };
+}
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Fails if axe finds a violation of the accessibility rules on the page as it is now. */
+export async function expectAccessible(page: Page): Promise<void> {
+  // Not as a script element, which the content security policy forbids.
+  await page.evaluate(axeSource);
+  const violations = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: AxeViolation[] }> } };
+    const results = await axe.run();
+    return results.violations.map(({ id, help, nodes }) => ({ id, help, targets: nodes.map((node) => node.html) }));
+  });
+  assert.deepEqual(violations, [], `accessibility of ${page.url()}`);
+}
+
+interface AxeViolation {
+  id: string;
+  help: string;
+  nodes: { html: string }[];
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { firstUsers } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
+import { expectAccessible, launchBrowser, type WebBrowser } from '../support/web-page.ts';
+
+let server: ServerProcess;
+let browser: WebBrowser;
+
+before(async () => {
+  [server, browser] = await Promise.all([spawnServer(), launchBrowser()]);
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.dispose();
+});
+
+test('a browser that opens / is sent to the page, and is asked to sign in', async () => {
+  const page = await browser.openAnonymous(server);
+  await page.goto('/');
+  assert.equal(new URL(page.url()).pathname, '/app/');
+  await page.getByRole('heading', { name: 'Sign in to Bursar' }).waitFor();
+  await expectAccessible(page);
+});
+
+test('an API client that opens / sees no change', async () => {
+  const response = await fetch(`${server.url}/`, { redirect: 'manual' });
+  assert.equal(response.status, 404);
+  assert.equal(((await response.json()) as { code: string }).code, 'not_found');
+});
+
+test('the page is sent with a strict policy, and its files are compressed and kept by browsers', async () => {
+  const index = await fetch(`${server.url}/app/jobs`);
+  const policy = index.headers.get('content-security-policy') ?? '';
+  assert.match(policy, /default-src 'none'; script-src 'self'/);
+  assert.doesNotMatch(policy, /unsafe/);
+  assert.equal(index.headers.get('cache-control'), 'no-cache');
+  const [, script = ''] = /src="([^"]+\.js)"/.exec(await index.text()) ?? [];
+  const asset = await fetch(server.url + script, { headers: { 'accept-encoding': 'br' } });
+  assert.equal(asset.status, 200);
+  assert.equal(asset.headers.get('content-encoding'), 'br');
+  assert.match(asset.headers.get('cache-control') ?? '', /max-age=31536000, immutable/);
+  assert.equal((await fetch(`${server.url}/app/assets/missing.js`)).status, 404);
+  assert.equal((await fetch(`${server.url}/app/assets/..%2f..%2f..%2fpackage.json`)).status, 400);
+});
+
+test('a user signs in by a link, moves by keys, and signs out', async () => {
+  const page = await browser.open(server, firstUsers.user);
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor();
+  await page.keyboard.press('g');
+  await page.keyboard.press('q');
+  await page.getByRole('heading', { level: 1, name: 'Quotas' }).waitFor();
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await expectAccessible(page);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Sign in to Bursar' }).waitFor();
+});
+
+test('an unknown page says so', async () => {
+  const page = await browser.open(server, firstUsers.user, { path: 'nowhere' });
+  await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+});
