@@ -77,7 +77,7 @@ function logRoute(
           'Text or, with `Accept: text/event-stream`, server-sent events. The data of an event is JSON with `offset` and ' +
           '`text`; its id is the offset to resume from. The last event, `end`, is sent when the log is complete. If the ' +
           'server stops, or the token is revoked, while a log is followed, text ends in the middle of the response (an error of the transfer), and ' +
-          'events end without `end`. Repeat the request with the next offset.',
+          'events end without `end`. Repeat the request with the next offset. `HEAD` returns the number of bytes as `Content-Length`.',
         params: Type.Object({ ...scope.params, ...jobParams }),
         querystring: LogQuery,
         headers: Type.Object({
@@ -103,7 +103,11 @@ function logRoute(
         if (from > log.size && follow === '0') throw beyondEnd(from, log.size);
         const checkAccess = accessWatch.createCheck(request);
         const chunks = () => (follow === '1' ? withAccessCheck(log.follow(from), checkAccess) : log.read(from));
-        if (!acceptsEventStream(request)) return sendText(reply, chunks, signal);
+        if (!acceptsEventStream(request)) {
+          // A client reads the length by HEAD, and begins near the end of a long log.
+          if (request.method === 'HEAD' && follow === '0') reply.header('content-length', log.size - from);
+          return sendText(reply, chunks, signal);
+        }
         // 204 tells an EventSource not to reconnect.
         if (lastEventId !== undefined && log.isComplete && from >= log.size) return reply.code(204).send();
         return sendEvents(reply, closing, () =>

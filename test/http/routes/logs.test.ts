@@ -108,6 +108,16 @@ describe('the log of a job that has ended', () => {
     assert.deepEqual([beyond.status, ((await beyond.json()) as Problem).code], [416, 'range_not_satisfiable']);
   });
 
+  test('tells its length by HEAD, so that a client can begin near its end', async () => {
+    const job = await me.waitUntilFinished(await submit('printf 0123456789'));
+    const lengthOf = async (query: string) =>
+      (await me.send('HEAD', `${jobPath(job)}log/${query}`)).headers.get('content-length');
+    assert.equal(await lengthOf(''), '10');
+    assert.equal(await lengthOf('?offset=4'), '6');
+    assert.equal(await lengthOf('?stream=stderr'), '0');
+    assert.equal(await lengthOf('?follow=1'), null);
+  });
+
   test('can be read as a stream of events that ends with `end`; a browser that reconnects gets 204', async () => {
     for (const query of ['', '?follow=1']) {
       const received = parseSse(await (await get(job, query, events)).text());
