@@ -10,11 +10,13 @@ import { adminPagesOf, pages } from './pages.ts';
 import { SessionEndNotice } from './session.tsx';
 import styles from './shell.module.css';
 import { Shortcuts } from './shortcuts.tsx';
+import { useNotifications } from './use-notifications.ts';
 
 /** The frame of every page: its navigation, the state of the connection, and the user. */
 export function Shell() {
   const { data: me } = useQuery(meQuery);
   const connection = useLiveEvents();
+  useNotifications();
   const adminPages = useMemo(() => (me === undefined ? [] : adminPagesOf(me)), [me]);
   const allPages = useMemo(() => [...pages, ...adminPages], [adminPages]);
   if (me === undefined) return null;

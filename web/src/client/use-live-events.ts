@@ -1,9 +1,11 @@
 import type { BursarEvent } from '@bursar/client';
-import { useQueryClient } from '@tanstack/react-query';
+import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { applyEvent } from './apply-event.ts';
 import { bursar, isSignedOut } from './bursar.ts';
+import { areNotificationsOn } from './notification-choice.ts';
 import { keys } from './queries.ts';
+import { untilShown, whenHiddenFor } from './tab-visibility.ts';
 
 export type ConnectionState = 'connecting' | 'live' | 'offline';
 
@@ -19,40 +21,62 @@ export function onEvent(listener: Listener): () => void {
 /** A failed first connection is tried again after this time. */
 const retryDelayMs = 3000;
 
+/**
+ * Browsers allow six connections to a host over HTTP/1.1. So a hidden tab gives its stream back after this time, unless it has
+ * to notify the user. When it is shown again, it goes on after the last event.
+ */
+const hiddenLimitMs = 60_000;
+
 /** Keeps the cache of queries up to date from the one event stream of this page. */
 export function useLiveEvents(): ConnectionState {
   const queryClient = useQueryClient();
   const [state, setState] = useState<ConnectionState>('connecting');
-
   useEffect(() => {
-    const abort = new AbortController();
-    let since: number | undefined;
-    const follow = async () => {
-      const onConnection = (isConnected: boolean) => setState(isConnected ? 'live' : 'offline');
-      for await (const event of bursar.events({ since, signal: abort.signal, onConnection })) {
-        since = event.id;
+    const stop = new AbortController();
+    keepFollowing(queryClient, stop.signal, setState).catch(() => undefined);
+    return () => stop.abort();
+  }, [queryClient]);
+  return state;
+}
+
+/** Follows the events until the signal is aborted. */
+async function keepFollowing(
+  queryClient: QueryClient,
+  stopped: AbortSignal,
+  onState: (state: ConnectionState) => void,
+): Promise<void> {
+  let position: number | undefined;
+  while (!stopped.aborted) {
+    const hidden = new AbortController();
+    const stopWatching = whenHiddenFor(hiddenLimitMs, () => {
+      if (!areNotificationsOn()) hidden.abort();
+    });
+    const signal = AbortSignal.any([stopped, hidden.signal]);
+    try {
+      // Known before the stream is opened, so that a stream without any event can be resumed, too.
+      position ??= (await bursar.api.listEvents({ query: { after: 'latest', limit: 1 }, signal })).next;
+      const onConnection = (isConnected: boolean) => onState(isConnected ? 'live' : 'offline');
+      for await (const event of bursar.events({ since: position, signal, onConnection })) {
+        position = event.id;
         applyEvent(queryClient, event);
         for (const listener of listeners) listener(event);
       }
-    };
-    const run = async () => {
-      while (!abort.signal.aborted) {
-        try {
-          await follow();
-        } catch (error) {
-          if (abort.signal.aborted) return;
-          setState('offline');
-          if (isSignedOut(error)) await queryClient.invalidateQueries({ queryKey: keys.me });
-          // Events may have been missed: everything is read again.
-          since = undefined;
-          await new Promise((resolve) => setTimeout(resolve, retryDelayMs));
-          void queryClient.invalidateQueries();
-        }
+    } catch (error) {
+      if (stopped.aborted) return;
+      if (!hidden.signal.aborted) {
+        onState('offline');
+        if (isSignedOut(error)) await queryClient.invalidateQueries({ queryKey: keys.me });
+        // Events may have been missed: everything is read again.
+        position = undefined;
+        await new Promise((resolve) => setTimeout(resolve, retryDelayMs));
+        void queryClient.invalidateQueries();
       }
-    };
-    void run();
-    return () => abort.abort();
-  }, [queryClient]);
-
-  return state;
+    } finally {
+      stopWatching();
+    }
+    if (hidden.signal.aborted) {
+      await untilShown(stopped);
+      onState('connecting');
+    }
+  }
 }

@@ -1,10 +1,10 @@
-const tabs = ['sessions', 'webhooks', 'notifications'] as const;
+export const accountTabs = ['tokens', 'sessions', 'webhooks', 'notifications'] as const;
 
-/** The tab of the account page. The tokens are shown first. */
+/** The tab of the account page. The profile is shown first. */
 export interface AccountSearch {
-  tab?: (typeof tabs)[number] | undefined;
+  tab?: (typeof accountTabs)[number] | undefined;
 }
 
 export function validateAccountSearch(query: Record<string, unknown>): AccountSearch {
-  return { tab: tabs.find((tab) => tab === query.tab) };
+  return { tab: accountTabs.find((tab) => tab === query.tab) };
 }

@@ -1,0 +1,33 @@
+import type { BursarEvent } from '@bursar/client';
+import { useNavigate } from '@tanstack/react-router';
+import { useEffect } from 'react';
+import { areNotificationsOn, readNotificationChoice } from '../client/notification-choice.ts';
+import { onEvent } from '../client/use-live-events.ts';
+import { pageParamsOf } from '../shared/job-path.ts';
+
+/** Shows a notification of the browser when a job ends, if the user has chosen so. A click on it opens the job. */
+export function useNotifications(): void {
+  const navigate = useNavigate();
+  useEffect(
+    () =>
+      onEvent(({ type, job, data }) => {
+        if (type !== 'job.ended' || !job || !areNotificationsOn()) return;
+        if (readNotificationChoice() === 'failed' && !job.failed) return;
+        // All tabs of this browser show the same tag once.
+        const notification = new Notification(titleOf(job), { body: bodyOf(job, data), tag: job.job_id });
+        notification.onclick = () => {
+          window.focus();
+          notification.close();
+          void navigate({ to: '/jobs/$hpc/$project/$jobId', params: pageParamsOf(job) });
+        };
+      }),
+    [navigate],
+  );
+}
+
+type EndedJob = NonNullable<BursarEvent['job']>;
+
+const titleOf = (job: EndedJob) => `${job.title || job.job_id} ${job.failed ? 'failed' : 'has ended'}`;
+
+const bodyOf = (job: EndedJob, { outcome, reason }: BursarEvent['data']) =>
+  [`${job.project_hpc} · ${job.project_name}`, outcome?.replaceAll('_', ' '), reason].filter(Boolean).join('\n');

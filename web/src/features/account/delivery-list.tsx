@@ -1,0 +1,114 @@
+import type { Delivery } from '@bursar/client';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { bursar } from '../../client/bursar.ts';
+import { Badge, type Tone } from '../../ui/badge.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Card } from '../../ui/card.tsx';
+import { EmptyState, QueryView } from '../../ui/states.tsx';
+import { Table } from '../../ui/table.tsx';
+import { Time } from '../../ui/time.tsx';
+import { toast } from '../../ui/toast.tsx';
+import styles from './account.module.css';
+import { accountKeys, deliveriesQuery } from './queries.ts';
+
+const stateTones: Record<Delivery['state'], Tone> = { pending: 'info', delivered: 'good', failed: 'bad' };
+const pageSize = 25;
+/** The most that the server returns. */
+const maxLimit = 100;
+
+/** The deliveries of a webhook, newest first. */
+export function DeliveryList({ webhookId }: { webhookId: string }) {
+  const [limit, setLimit] = useState(pageSize);
+  const deliveries = useQuery(deliveriesQuery(webhookId, limit));
+  const queryClient = useQueryClient();
+  const refresh = () => queryClient.invalidateQueries({ queryKey: accountKeys.deliveries(webhookId) });
+
+  const resend = async (delivery: Delivery) => {
+    try {
+      await bursar.api.resendDelivery({ path: { webhook_id: webhookId, delivery_id: delivery.id } });
+      toast.show('It is sent again');
+    } catch (error) {
+      toast.fail('It cannot be sent again', error);
+    }
+    await refresh();
+  };
+  return (
+    <Card
+      title="Deliveries"
+      actions={
+        <Button isBusy={deliveries.isFetching} onClick={() => void refresh()}>
+          Refresh
+        </Button>
+      }
+    >
+      <QueryView query={deliveries}>
+        {(list) => (
+          <div className="stack">
+            <DeliveryTable deliveries={list} onResend={(delivery) => void resend(delivery)} />
+            {list.length === limit && limit < maxLimit && (
+              <div>
+                <Button onClick={() => setLimit(Math.min(maxLimit, limit + pageSize))}>Show more</Button>
+              </div>
+            )}
+          </div>
+        )}
+      </QueryView>
+    </Card>
+  );
+}
+
+function DeliveryTable(props: { deliveries: readonly Delivery[]; onResend: (delivery: Delivery) => void }) {
+  if (props.deliveries.length === 0) {
+    return <EmptyState title="Nothing was sent yet">Send a test to see whether your program receives it.</EmptyState>;
+  }
+  return (
+    <Table label="Deliveries, newest first">
+      <thead>
+        <tr>
+          <th scope="col">Created</th>
+          <th scope="col">Event</th>
+          <th scope="col">State</th>
+          <th scope="col" className="number">
+            Tries
+          </th>
+          <th scope="col">Last result</th>
+          <th scope="col">Next try</th>
+          <th scope="col">
+            <span className="visually-hidden">Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {props.deliveries.map((delivery) => (
+          <tr key={delivery.id}>
+            <td>
+              <Time value={delivery.created_at} />
+            </td>
+            <td>{delivery.type}</td>
+            <td>
+              <Badge tone={stateTones[delivery.state]}>{delivery.state}</Badge>
+            </td>
+            <td className="number">{delivery.tries}</td>
+            <td className={styles.result}>{resultOf(delivery)}</td>
+            <td>
+              <Time value={delivery.state === 'pending' ? delivery.next_try_at : null} form="relative" />
+            </td>
+            <td>
+              {delivery.state !== 'pending' && (
+                <Button aria-label={`Send ${delivery.type} again`} onClick={() => props.onResend(delivery)}>
+                  Send again
+                </Button>
+              )}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </Table>
+  );
+}
+
+function resultOf({ last_result: result, last_error: error }: Delivery) {
+  if (result === null) return <span className="muted">–</span>;
+  return error === null ? result : `${result}: ${error}`;
+}
