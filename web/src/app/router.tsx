@@ -1,6 +1,8 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { validateAccountSearch } from '../features/account/account-search.ts';
 import { validateAuditSearch } from '../features/admin/audit-search.ts';
+import { validateUsageSearch } from '../features/admin/usage-search.ts';
+import { validateUsersSearch } from '../features/admin/users-search.ts';
 import { validateJobSearch } from '../features/jobs/job-search.ts';
 import { validateJobsSearch } from '../features/jobs/jobs-search.ts';
 import { validateStatementSearch } from '../features/quotas/statement-search.ts';
@@ -68,6 +70,7 @@ const routes = [
   createRoute({
     getParentRoute,
     path: '/admin/users',
+    validateSearch: validateUsersSearch,
     component: lazyRouteComponent(() => import('../features/admin/users-page.tsx'), 'UsersPage'),
   }),
   createRoute({
@@ -110,6 +113,7 @@ const routes = [
   createRoute({
     getParentRoute,
     path: '/admin/usage',
+    validateSearch: validateUsageSearch,
     component: lazyRouteComponent(() => import('../features/admin/usage-page.tsx'), 'UsagePage'),
   }),
 ] as const;

@@ -5,10 +5,13 @@ export interface AuditSearch {
   actor?: string | undefined;
   act?: string | undefined;
   subject?: string | undefined;
+  /** Days, in local time, both included. */
   from?: string | undefined;
   to?: string | undefined;
   /** The page begins before this record. */
   before?: number | undefined;
+  /** The `before` of each newer page, joined by `.`; 0 is the newest page. The server knows no way back. */
+  newer?: string | undefined;
 }
 
 export function validateAuditSearch(query: Record<string, unknown>): AuditSearch {
@@ -16,8 +19,25 @@ export function validateAuditSearch(query: Record<string, unknown>): AuditSearch
     actor: textOf(query.actor),
     act: textOf(query.act),
     subject: textOf(query.subject),
-    from: textOf(query.from),
-    to: textOf(query.to),
+    from: dayOf(query.from),
+    to: dayOf(query.to),
     before: numberOf(query.before),
+    newer: textOf(query.newer),
   };
+}
+
+function dayOf(value: unknown): string | undefined {
+  const text = textOf(value);
+  return text !== undefined && /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : undefined;
+}
+
+export function olderPage(search: AuditSearch, lastId: number): AuditSearch {
+  const newer = [...(search.newer?.split('.') ?? []), search.before ?? 0].join('.');
+  return { ...search, before: lastId, newer };
+}
+
+export function newerPage(search: AuditSearch): AuditSearch {
+  const starts = search.newer?.split('.') ?? [];
+  const before = Number(starts.pop() ?? 0);
+  return { ...search, before: before > 0 ? before : undefined, newer: starts.join('.') || undefined };
 }

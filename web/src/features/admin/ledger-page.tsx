@@ -1,5 +1,98 @@
-import { PageHeader } from '../../ui/card.tsx';
+import type { LedgerProof } from '@bursar/client';
+import { useQuery } from '@tanstack/react-query';
+import { bursar } from '../../client/bursar.ts';
+import { Badge } from '../../ui/badge.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Card, Facts, PageHeader } from '../../ui/card.tsx';
+import { formatNumber } from '../../ui/format.ts';
+import { ErrorState } from '../../ui/states.tsx';
+import { Time } from '../../ui/time.tsx';
+import { useMay } from './use-may.ts';
 
+/** Adds up the ledger when asked, because that takes seconds in a large one, and remembers the result until then only. */
 export function LedgerPage() {
-  return <PageHeader title="Ledger" />;
+  const may = useMay();
+  const proof = useQuery({
+    queryKey: ['admin-ledger-proof'],
+    queryFn: async ({ signal }) => {
+      const startedAt = Date.now();
+      const result = await bursar.api.verifyLedger({ signal });
+      return { ...result, at: new Date().toISOString(), seconds: (Date.now() - startedAt) / 1000 };
+    },
+    // The server says who may run it.
+    enabled: !may('ledger.verify'),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    retry: false,
+  });
+  return (
+    <>
+      <PageHeader
+        title="Ledger"
+        description="The proof adds up all entries, and compares the sums with every balance, hold and monthly usage."
+        actions={
+          may('ledger.verify') && (
+            <Button look="primary" isBusy={proof.isFetching} onClick={() => void proof.refetch()}>
+              {proof.isFetching ? 'Checking…' : 'Run the proof'}
+            </Button>
+          )
+        }
+      />
+      <div aria-live="polite" aria-busy={proof.isFetching}>
+        <Card>
+          {proof.isError ? (
+            <ErrorState error={proof.error} onRetry={() => void proof.refetch()} />
+          ) : (
+            <ProofResult proof={proof.data} isRunning={proof.isFetching} />
+          )}
+        </Card>
+      </div>
+    </>
+  );
+}
+
+interface ProofResultProps {
+  proof: (LedgerProof & { at: string; seconds: number }) | undefined;
+  isRunning: boolean;
+}
+
+function ProofResult({ proof, isRunning }: ProofResultProps) {
+  if (proof === undefined) {
+    return (
+      <p className="muted">
+        {isRunning
+          ? 'Adding up all entries…'
+          : 'Not checked since this page was opened. Run the proof: it blocks nobody, and takes seconds in a large ledger.'}
+      </p>
+    );
+  }
+  const { balanced, accounts, entries, problems, at, seconds } = proof;
+  return (
+    <div className="stack">
+      <Facts
+        items={[
+          [
+            'Result',
+            <Badge key="result" tone={balanced ? 'good' : 'bad'}>
+              {balanced ? 'Balanced' : `${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`}
+            </Badge>,
+          ],
+          ['Checked', <Time key="at" value={at} />],
+          ['Accounts', accounts.toLocaleString('en')],
+          ['Entries', entries.toLocaleString('en')],
+          ['Took', `${formatNumber(seconds)} s`],
+        ]}
+      />
+      {problems.length > 0 && (
+        <div>
+          <h2>Problems</h2>
+          <ul>
+            {problems.map((problem) => (
+              <li key={problem}>{problem}</li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </div>
+  );
 }

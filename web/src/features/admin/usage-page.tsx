@@ -1,5 +1,163 @@
-import { PageHeader } from '../../ui/card.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { lazy, Suspense, useMemo } from 'react';
+import { systemsQuery } from '../../client/queries.ts';
+import { formatAmount } from '../../shared/amount.ts';
+import { buttonClass } from '../../ui/button.tsx';
+import { Card, PageHeader } from '../../ui/card.tsx';
+import { SelectField, TextField } from '../../ui/field.tsx';
+import { EmptyState, QueryView, Skeleton } from '../../ui/states.tsx';
+import { Table } from '../../ui/table.tsx';
+import styles from './admin.module.css';
+import { usageQuery } from './queries.ts';
+import { type Charge, groupUsage, type MonthlyUsage, plotSeries } from './usage-groups.ts';
+import type { UsageSearch } from './usage-search.ts';
+
+const route = getRouteApi('/admin/usage');
+const Plot = lazy(() => import('../../ui/plot.tsx'));
 
 export function UsagePage() {
-  return <PageHeader title="Usage" />;
+  const search = route.useSearch();
+  const usage = useQuery(usageQuery(search.user));
+  const systems = useQuery(systemsQuery);
+  const csv = search.user === undefined ? '/admin/usage/' : `/admin/usage/${encodeURIComponent(search.user)}/`;
+  const csvName = search.user === undefined ? 'usage.csv' : `usage-${search.user}.csv`;
+  return (
+    <>
+      <PageHeader
+        title="Usage"
+        description="Charged time minus refunds, and jobs that ended, by project and month (UTC)."
+        actions={
+          usage.data && (
+            <a className={buttonClass()} href={`${csv}?format=csv`} download={csvName}>
+              {search.user === undefined ? 'CSV of all users' : `CSV of user ${search.user}`}
+            </a>
+          )
+        }
+      />
+      <QueryView query={usage} loading={<Skeleton height="30rem" />}>
+        {(rows) => {
+          const charges = new Map(systems.data?.map(({ hpc, charge }) => [hpc, charge]));
+          const groups = groupUsage(rows, search, charges);
+          return (
+            <>
+              <UsageFilters search={search} projects={projectsOf(rows)} />
+              {groups.length === 0 ? (
+                <EmptyState title={rows.length === 0 ? 'No job has ended yet' : 'No usage matches'}>
+                  {rows.length === 0 ? 'Usage appears here when the first job ends.' : 'Choose other filters.'}
+                </EmptyState>
+              ) : (
+                groups.map(({ charge, months }) => <UsageOfUnit key={charge} charge={charge} months={months} />)
+              )}
+            </>
+          );
+        }}
+      </QueryView>
+    </>
+  );
+}
+
+type ProjectKey = { hpc: string; project: string };
+
+function projectsOf(rows: readonly { project_hpc: string; project_name: string }[]): ProjectKey[] {
+  const names = new Map(
+    rows.map(({ project_hpc: system, project_name: project }) => {
+      const hpc = system.toLowerCase();
+      return [`${hpc}/${project}`, { hpc, project }] as const;
+    }),
+  );
+  return [...names.entries()].sort(([one], [other]) => one.localeCompare(other)).map(([, key]) => key);
+}
+
+function UsageFilters({ search, projects }: { search: UsageSearch; projects: readonly ProjectKey[] }) {
+  const navigate = route.useNavigate();
+  const change = (part: UsageSearch) => void navigate({ search: { ...search, ...part } });
+  const systems = [...new Set(projects.map(({ hpc }) => hpc))];
+  const names = projects.filter(({ hpc }) => search.hpc === undefined || hpc === search.hpc);
+  return (
+    <search className={styles.filters}>
+      <SelectField
+        label="System"
+        value={search.hpc ?? ''}
+        onChange={(event) => change({ hpc: event.target.value || undefined, project: undefined })}
+      >
+        <option value="">All systems</option>
+        {systems.map((hpc) => (
+          <option key={hpc}>{hpc}</option>
+        ))}
+      </SelectField>
+      <SelectField
+        label="Project"
+        value={search.project ?? ''}
+        onChange={(event) => change({ project: event.target.value || undefined })}
+      >
+        <option value="">All projects</option>
+        {[...new Set(names.map(({ project }) => project))].map((project) => (
+          <option key={project}>{project}</option>
+        ))}
+      </SelectField>
+      <form
+        key={search.user ?? ''}
+        onSubmit={(event) => {
+          event.preventDefault();
+          change({ user: String(new FormData(event.currentTarget).get('user')).trim() || undefined });
+        }}
+      >
+        <TextField
+          label="User"
+          name="user"
+          type="search"
+          placeholder="All users: an identifier and Enter"
+          defaultValue={search.user}
+        />
+      </form>
+      {Object.values(search).some((value) => value !== undefined) && (
+        <Link to="/admin/usage" search={{}}>
+          Clear
+        </Link>
+      )}
+    </search>
+  );
+}
+
+/** Amounts in different units do not add up: each unit has a plot of its own. */
+function UsageOfUnit({ charge, months }: { charge: Charge; months: readonly MonthlyUsage[] }) {
+  const { times, series } = useMemo(() => plotSeries(months), [months]);
+  const format = useMemo(() => (seconds: number) => formatAmount('time', seconds, charge), [charge]);
+  const total = months.reduce((sum, { seconds }) => sum + seconds, 0);
+  return (
+    <div className={styles.sections}>
+      <Card title={`${format(total)} in all`}>
+        <Suspense fallback={<Skeleton height="270px" />}>
+          <Plot times={times} series={series} format={format} />
+        </Suspense>
+      </Card>
+      <Table label="Usage by project and month">
+        <thead>
+          <tr>
+            <th>Month</th>
+            <th>System</th>
+            <th>Project</th>
+            <th className="number">Jobs</th>
+            <th className="number">Time</th>
+          </tr>
+        </thead>
+        <tbody>
+          {months.map(({ month, hpc, project, jobs, seconds }) => (
+            <tr key={`${month} ${hpc} ${project}`}>
+              <td>{month}</td>
+              <td>{hpc}</td>
+              <td>
+                <Link to="/admin/projects/$hpc/$project" params={{ hpc, project }}>
+                  {project}
+                </Link>
+              </td>
+              <td className="number">{jobs.toLocaleString('en')}</td>
+              <td className="number">{format(seconds)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </Table>
+    </div>
+  );
 }

@@ -1,0 +1,94 @@
+import { type ReactNode, type SubmitEvent, useId, useState } from 'react';
+import { Button } from '../../ui/button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { TextField } from '../../ui/field.tsx';
+import { describeError } from '../../ui/states.tsx';
+import styles from './admin.module.css';
+
+interface ActionDialogProps {
+  title: string;
+  /** The fields, and the preview of the effect. */
+  children: ReactNode;
+  submitLabel: string;
+  isDangerous?: boolean;
+  /** Whether the fields hold something that can be sent. */
+  canSubmit?: boolean;
+  onClose: () => void;
+  /** Sends the action. A repetition with the same key applies once. The dialog stays open if it fails. */
+  onSubmit: (reason: string, key: string) => Promise<unknown>;
+}
+
+/** The server asks for three visible characters. */
+const isReason = (text: string) => text.replaceAll(/\s/g, '').length >= 3;
+
+/**
+ * A form for an action that is recorded with its reason. Mount it when it opens: each opening has one Idempotency-Key, so that
+ * a second click, or a repetition after a lost response, applies once.
+ */
+export function ActionDialog(props: ActionDialogProps) {
+  const { title, children, submitLabel, isDangerous = false, canSubmit = true, onClose, onSubmit } = props;
+  const formId = useId();
+  const [key] = useState(randomKey);
+  const [reason, setReason] = useState('');
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    if (isBusy || !canSubmit || !isReason(reason)) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      await onSubmit(reason.trim(), key);
+      onClose();
+    } catch (failure) {
+      setError(failure);
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  return (
+    <Dialog
+      title={title}
+      isOpen
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Back</Button>
+          <Button
+            type="submit"
+            form={formId}
+            look={isDangerous ? 'danger' : 'primary'}
+            isBusy={isBusy}
+            disabled={!canSubmit || !isReason(reason)}
+          >
+            {submitLabel}
+          </Button>
+        </>
+      }
+    >
+      <form id={formId} className="stack" onSubmit={(event) => void submit(event)}>
+        {children}
+        <TextField
+          label="Reason"
+          hint="It is recorded permanently, with your name."
+          maxLength={500}
+          autoComplete="off"
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+        />
+        {error !== undefined && (
+          <p role="alert" className={styles.failure}>
+            {describeError(error).message}
+          </p>
+        )}
+      </form>
+    </Dialog>
+  );
+}
+
+/** `crypto.randomUUID` is missing on pages that were loaded without TLS. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
