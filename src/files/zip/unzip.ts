@@ -4,11 +4,11 @@ import { pipeline } from 'node:stream/promises';
 import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
 import { BursarError } from '../../domain/errors.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
-import { inspectZip } from './zip-directory.ts';
+import { inspectZip } from './inspect-zip.ts';
 import { type ParsedZipEntry, readEntries, type ZipLimits } from './zip-entries.ts';
 import { invalidEntry } from './zip-errors.ts';
-import { type OpenZip, withZip } from './zip-reader.ts';
-import type { ZipSource } from './zip-source.ts';
+import type { OpenZip } from './zip-reader.ts';
+import { withZip, type ZipSource } from './zip-source.ts';
 
 /**
  * Unpacks a zip into a folder, which must exist, be empty, and be used by nobody else meanwhile. After success the folder

@@ -1,7 +1,6 @@
 import { exceedsMaxRatio, type ParsedZipEntry, readEntries, type ZipLimits } from './zip-entries.ts';
 import { invalidEntry, invalidZip } from './zip-errors.ts';
-import { type OpenZip, withZip } from './zip-reader.ts';
-import type { ZipSource } from './zip-source.ts';
+import type { OpenZip } from './zip-reader.ts';
 
 export interface ZipSummary {
   entries: number;
@@ -9,41 +8,52 @@ export interface ZipSummary {
 }
 
 /**
- * Checks the central directory of a zip, and reads nothing else. After success, every entry is a regular file or folder
- * with a unique path inside the target folder, and within the limits. This relies on the central directory: `unpackZip`
- * detects data that contradicts it. After a failure (`invalid_zip`) a file is unchanged and closed.
+ * Checks the central directory of an open zip, and reads nothing else. Calls `onEntry` for every entry. After success, every
+ * entry is a regular file or folder with a unique path inside the target folder, and within the limits. This relies on the
+ * central directory: `unpackZip` detects data that contradicts it.
  */
-export async function inspectZip(source: ZipSource, limits: ZipLimits): Promise<ZipSummary> {
-  return await withZip(source, (zip) => checkCentralDirectory(zip, limits, () => undefined));
-}
-
-/** Like `inspectZip`, but for an open zip. Calls `onEntry` for every entry. */
 export async function checkCentralDirectory(
   zip: OpenZip,
   limits: ZipLimits,
   onEntry: (entry: ParsedZipEntry) => void,
 ): Promise<ZipSummary> {
+  const check = createDirectoryCheck(limits);
+  for await (const entry of readEntries(zip, limits)) {
+    check.add(entry);
+    onEntry(entry);
+  }
+  return check.finish();
+}
+
+/** Checks the entries of a zip together: their paths, their places in the zip, and their sizes. */
+export function createDirectoryCheck(limits: ZipLimits) {
   const tree = createPathTree(limits.maxEntries);
   const ranges: ByteRange[] = [];
   let unpackedBytes = 0;
   let packedBytes = 0;
-  for await (const entry of readEntries(zip, limits)) {
-    tree.add(entry);
-    ranges.push({ path: entry.path, start: entry.start, end: entry.end });
-    unpackedBytes += entry.unpackedBytes;
-    packedBytes += entry.packedBytes;
-    // Neither sum can exceed the safe integers: every entry is within this limit and within the file.
-    if (unpackedBytes > limits.maxUnpackedBytes) {
-      throw invalidZip(`The zip file unpacks to more than ${limits.maxUnpackedBytes} bytes. Send less data.`);
-    }
-    onEntry(entry);
-  }
-  rejectOverlaps(ranges);
-  if (exceedsMaxRatio(unpackedBytes, packedBytes, limits)) {
-    const problem = `The zip file unpacks to more than ${limits.maxRatio} times its size`;
-    throw invalidZip(`${problem}. Generate such data in the job instead of sending it.`);
-  }
-  return { entries: ranges.length, unpackedBytes };
+  return {
+    /** Throws `invalid_zip` if the entry conflicts with an earlier one, or if it is too much. */
+    add(entry: ParsedZipEntry): void {
+      tree.add(entry);
+      ranges.push({ path: entry.path, start: entry.start, end: entry.end });
+      unpackedBytes += entry.unpackedBytes;
+      packedBytes += entry.packedBytes;
+      // Neither sum can exceed the safe integers: every entry is within this limit and within the file.
+      if (unpackedBytes > limits.maxUnpackedBytes) {
+        throw invalidZip(`The zip file unpacks to more than ${limits.maxUnpackedBytes} bytes. Send less data.`);
+      }
+    },
+
+    /** Throws `invalid_zip` if the entries overlap, or are a zip bomb together. */
+    finish(): ZipSummary {
+      rejectOverlaps(ranges);
+      if (exceedsMaxRatio(unpackedBytes, packedBytes, limits)) {
+        const problem = `The zip file unpacks to more than ${limits.maxRatio} times its size`;
+        throw invalidZip(`${problem}. Generate such data in the job instead of sending it.`);
+      }
+      return { entries: ranges.length, unpackedBytes };
+    },
+  };
 }
 
 interface ByteRange {

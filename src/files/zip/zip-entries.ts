@@ -39,16 +39,22 @@ const minRatioCheckBytes = 1_000_000;
  * if there are too many entries.
  */
 export async function* readEntries(open: OpenZip, limits: ZipLimits): AsyncGenerator<ParsedZipEntry> {
+  for await (const header of readHeaders(open, limits)) yield parseEntry(open, header, limits);
+}
+
+/** Reads the headers of the entries. Throws `invalid_zip` if there are too many, or more than the zip declares. */
+export async function* readHeaders(open: OpenZip, limits: ZipLimits): AsyncGenerator<Entry> {
   const { zip } = open;
   if (zip.entryCount > limits.maxEntries) {
     const problem = `The zip file has ${zip.entryCount} entries, and at most ${limits.maxEntries} are allowed`;
     throw invalidZip(`${problem}. Pack many small files into one, such as a tar file.`);
   }
-  for await (const header of zip.eachEntry()) yield readEntry(open, header, limits);
+  yield* zip.eachEntry();
   await rejectExtraEntries(open);
 }
 
-function readEntry(open: OpenZip, header: Entry, limits: ZipLimits): ParsedZipEntry {
+/** Throws `invalid_zip` if the entry is not valid by itself. */
+export function parseEntry(open: OpenZip, header: Entry, limits: ZipLimits): ParsedZipEntry {
   const name = parseEntryName(header);
   const { path } = name;
   checkEncoding(path, header);

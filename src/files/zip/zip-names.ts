@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { type Entry, getFileNameLowLevel } from 'yauzl';
-import { invalidEntry } from './zip-errors.ts';
+import { invalidEntry, toPrintable } from './zip-errors.ts';
 
 const maxPathBytes = 1024;
 const maxSegmentBytes = 255;
@@ -58,6 +58,12 @@ function checkSegment(name: string, segment: string) {
   if (/^(con|prn|aux|nul|com[1-9]|lpt[1-9])$/i.test(segment)) {
     throw invalidEntry(name, 'has a name that is reserved for a device', renameFile);
   }
+}
+
+/** The name of an entry for people, also if it is not acceptable. */
+export function describeName({ generalPurposeBitFlag: flags, fileNameRaw: raw, extraFields }: Entry): string {
+  const decodable = isUtf8(raw) ? flags | utf8Flag : flags & ~utf8Flag;
+  return toPrintable(getFileNameLowLevel(decodable, raw, extraFields, true), maxPathBytes);
 }
 
 /** By the specification names without the UTF-8 flag are in code page 437, but macOS writes UTF-8 without the flag. */

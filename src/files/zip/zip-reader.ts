@@ -1,6 +1,5 @@
 import { fromRandomAccessReaderPromise, RandomAccessReader, type ZipFile } from 'yauzl';
-import { toZipError } from './zip-errors.ts';
-import { type ByteReader, withByteReader, type ZipSource } from './zip-source.ts';
+import type { ByteReader } from './byte-reader.ts';
 
 export interface OpenZip {
   zip: ZipFile;
@@ -9,21 +8,12 @@ export interface OpenZip {
   directoryStart: number;
 }
 
-/**
- * Calls `use` with an open zip. A file is closed afterwards, also after an error. All errors that the bytes of the zip
- * cause are thrown as `invalid_zip`.
- */
-export async function withZip<T>(source: ZipSource, use: (zip: OpenZip) => Promise<T>): Promise<T> {
-  try {
-    return await withByteReader(source, async (reader) => {
-      // yauzl neither decodes names nor checks sizes, because its error messages do not name the entry.
-      const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
-      const zip = await fromRandomAccessReaderPromise(new WindowReader(reader), reader.size, options);
-      return await use({ zip, reader, directoryStart: nextHeaderOffset(zip) });
-    });
-  } catch (error) {
-    throw toZipError(error);
-  }
+/** Calls `use` with the zip that the reader reads. Errors of yauzl pass through: `toZipError` converts them. */
+export async function readZip<T>(reader: ByteReader, use: (zip: OpenZip) => Promise<T>): Promise<T> {
+  // yauzl neither decodes names nor checks sizes, because its error messages do not name the entry.
+  const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
+  const zip = await fromRandomAccessReaderPromise(new WindowReader(reader), reader.size, options);
+  return await use({ zip, reader, directoryStart: nextHeaderOffset(zip) });
 }
 
 /** Position of the next central header, at first the first one. (yauzl's types declare this number as a boolean.) */

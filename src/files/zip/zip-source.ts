@@ -1,17 +1,25 @@
 import { open } from 'node:fs/promises';
+import { type ByteReader, boundedReader } from './byte-reader.ts';
+import { toZipError } from './zip-errors.ts';
+import { type OpenZip, readZip } from './zip-reader.ts';
 
 /** The bytes of a zip. Small zips are held in memory, all others are files. */
 export type ZipSource = { kind: 'memory'; bytes: Buffer } | { kind: 'file'; path: string };
 
-/** Random access to the bytes of a zip. */
-export interface ByteReader {
-  size: number;
-  /** Reads up to `length` bytes, fewer at the end. Throws if `position` is past the end. */
-  read(position: number, length: number): Promise<Buffer>;
+/**
+ * Calls `use` with an open zip. A file is closed afterwards, also after an error. All errors that the bytes of the zip
+ * cause are thrown as `invalid_zip`.
+ */
+export async function withZip<T>(source: ZipSource, use: (zip: OpenZip) => Promise<T>): Promise<T> {
+  try {
+    return await withByteReader(source, (reader) => readZip(reader, use));
+  } catch (error) {
+    throw toZipError(error);
+  }
 }
 
 /** Calls `use` with a reader. A file is closed afterwards, also after an error. */
-export async function withByteReader<T>(source: ZipSource, use: (reader: ByteReader) => Promise<T>): Promise<T> {
+async function withByteReader<T>(source: ZipSource, use: (reader: ByteReader) => Promise<T>): Promise<T> {
   if (source.kind === 'memory') {
     const { bytes } = source;
     return await use(boundedReader(bytes.length, async (start, end) => bytes.subarray(start, end)));
@@ -28,15 +36,4 @@ export async function withByteReader<T>(source: ZipSource, use: (reader: ByteRea
   } finally {
     await file.close();
   }
-}
-
-/** Checks positions before they are used: they come from an untrusted zip and can be any number. */
-function boundedReader(size: number, read: (start: number, end: number) => Promise<Buffer>): ByteReader {
-  return {
-    size,
-    read: async (position, length) => {
-      if (position > size) throw new RangeError('position past the end');
-      return await read(position, Math.min(position + length, size));
-    },
-  };
 }

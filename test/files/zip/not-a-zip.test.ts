@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { inspectZip } from '../../../src/files/zip/zip-directory.ts';
+import { inspectZip } from '../../../src/files/zip/inspect-zip.ts';
 import { hostileLimits, makeZip } from './hostile-zips.ts';
 
 let zip: Buffer;

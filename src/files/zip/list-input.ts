@@ -1,0 +1,140 @@
+import { BursarError } from '../../domain/errors.ts';
+import { startFileOf } from '../../domain/jobs/start-file.ts';
+import type { ByteReader } from './byte-reader.ts';
+import { type InputRequest, missingStartFile } from './start-file-error.ts';
+import { createDirectoryCheck, createPathTree } from './zip-directory.ts';
+import { type ParsedZipEntry, parseEntry, readHeaders, type ZipLimits } from './zip-entries.ts';
+import { invalidEntry, invalidZip, toZipError } from './zip-errors.ts';
+import { createLayout } from './zip-layout.ts';
+import { describeName, parseEntryName, parseName } from './zip-names.ts';
+import { readZip } from './zip-reader.ts';
+
+// Lists the input files of a job with everything that is wrong with them, by the rules of `checkInput`. Nothing here needs
+// Node, so that web pages can show it before they send anything.
+
+/** A file or folder that will be in a zip. The path is relative, with slashes. */
+export interface FolderEntry {
+  path: string;
+  kind: 'file' | 'folder';
+  bytes: number;
+}
+
+export interface ListedEntry extends FolderEntry {
+  /** Says why the server would refuse the zip because of this entry; null if it would not. */
+  problem: string | null;
+}
+
+export interface InputListing {
+  entries: readonly ListedEntry[];
+  unpackedBytes: number;
+  /** The error that the server would answer with, before it looks for the start file; null if it accepts the files. */
+  problem: BursarError | null;
+}
+
+/** Lists a zip. Reads its central directory only. */
+export async function listZip(reader: ByteReader, limits: ZipLimits): Promise<InputListing> {
+  const listing = createListing();
+  try {
+    await readZip(reader, async (open) => {
+      const check = createDirectoryCheck(limits);
+      for await (const header of readHeaders(open, limits)) {
+        let parsed: ParsedZipEntry | undefined;
+        const problem = listing.attempt(() => {
+          parsed = parseEntry(open, header, limits);
+          check.add(parsed);
+        });
+        if (parsed !== undefined) listing.add({ ...parsed, bytes: parsed.unpackedBytes, problem });
+        else listing.add({ ...refusedName(header), bytes: header.uncompressedSize, problem });
+      }
+      listing.attempt(() => check.finish());
+    });
+  } catch (error) {
+    const converted = toZipError(error);
+    if (!(converted instanceof BursarError)) throw converted;
+    listing.attempt(() => {
+      throw converted;
+    });
+  }
+  return listing.read();
+}
+
+/** Lists the files of a folder before they are zipped, by the rules that need no compressed data. */
+export function listFolder(entries: readonly FolderEntry[], limits: ZipLimits): InputListing {
+  const listing = createListing();
+  const tree = createPathTree(limits.maxEntries);
+  listing.attempt(() => {
+    if (entries.length <= limits.maxEntries) return;
+    const problem = `The folder has ${entries.length} files and folders, and at most ${limits.maxEntries} are allowed`;
+    throw invalidZip(`${problem}. Pack many small files into one, such as a tar file.`);
+  });
+  for (const { path, kind, bytes } of entries) {
+    const problem = listing.attempt(() => {
+      parseName(path, Buffer.from(path));
+      tree.add({ path, kind });
+      if (bytes > limits.maxUnpackedBytes) {
+        throw invalidEntry(path, `has more than ${limits.maxUnpackedBytes} bytes`, 'Send less data.');
+      }
+    });
+    listing.add({ path, kind, bytes, problem });
+  }
+  listing.attempt(() => {
+    if (listing.read().unpackedBytes <= limits.maxUnpackedBytes) return;
+    throw invalidZip(`The folder has more than ${limits.maxUnpackedBytes} bytes. Send less data.`);
+  });
+  return listing.read();
+}
+
+/** Returns the error for files that lack the one that the job starts with; null if they have it, or if it needs none. */
+export function findStartFileError(request: InputRequest, entries: readonly FolderEntry[] | null): BursarError | null {
+  const startFile = startFileOf(request);
+  if (startFile === null) return null;
+  if (entries === null) return missingStartFile(request, startFile, null);
+  const layout = createLayout<FolderEntry>(startFile);
+  for (const entry of entries) layout.add(entry);
+  const { start, ...contents } = layout.read();
+  return start === null ? missingStartFile(request, startFile, contents) : null;
+}
+
+/**
+ * Checks the files of a folder before they are zipped, by the rules of `checkInput` that need no compressed data. Throws
+ * `invalid_zip` or `start_file_missing`.
+ */
+export function checkFolder(request: InputRequest, entries: readonly FolderEntry[], limits: ZipLimits): void {
+  const error = listFolder(entries, limits).problem ?? findStartFileError(request, entries);
+  if (error !== null) throw error;
+}
+
+/** Collects entries and problems. The first problem is the one that the server answers with. */
+function createListing() {
+  const entries: ListedEntry[] = [];
+  let unpackedBytes = 0;
+  let first: BursarError | null = null;
+  return {
+    /** Runs a check. Returns its message if it throws an error of Bursar, or null. */
+    attempt(check: () => void): string | null {
+      try {
+        check();
+        return null;
+      } catch (error) {
+        if (!(error instanceof BursarError)) throw error;
+        first ??= error;
+        return error.message;
+      }
+    },
+    add({ path, kind, bytes, problem }: ListedEntry): void {
+      entries.push({ path, kind, bytes, problem });
+      unpackedBytes += bytes;
+    },
+    read: (): InputListing => ({ entries, unpackedBytes, problem: first }),
+  };
+}
+
+/** The name of a refused entry: its path if that is valid, or else the name as it is in the zip. */
+function refusedName(header: ParsedZipEntry['header']): Pick<FolderEntry, 'path' | 'kind'> {
+  try {
+    const { path, isFolder } = parseEntryName(header);
+    return { path, kind: isFolder ? 'folder' : 'file' };
+  } catch {
+    return { path: describeName(header), kind: 'file' };
+  }
+}
