@@ -13,6 +13,8 @@ const quickChecks = [
   // With the types of a browser, and without those of Node.
   ['types of the client', 'node', 'node_modules/typescript-7/bin/tsc', '--noEmit', '-p', 'clients/typescript'],
   ['types of the web page', 'node', 'node_modules/typescript-7/bin/tsc', '--noEmit', '-p', 'web'],
+  // They run code in the page, so that they need the types of both.
+  ['types of the tests of the web page', 'node', 'node_modules/typescript-7/bin/tsc', '--noEmit', '-p', 'test/web'],
   ['lint', 'biome', 'ci', '--error-on-warnings', '.'],
   ['layering', 'depcruise', '--config', '.dependency-cruiser.cjs', 'src', 'web/src'],
 ];

@@ -45,6 +45,28 @@ test('the page is sent with a strict policy, and its files are compressed and ke
   assert.equal((await fetch(`${server.url}/app/assets/..%2f..%2f..%2fpackage.json`)).status, 400);
 });
 
+test('the first load is under 150 kB', async () => {
+  const page = await browser.open(server, firstUsers.user, { path: 'jobs' });
+  await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor();
+  const urls = await page.evaluate(() => [
+    location.href,
+    ...performance
+      .getEntriesByType('resource')
+      .map(({ name }) => name)
+      .filter((name) => name.includes('/app/assets/')),
+  ]);
+  assert.ok(urls.length > 2, 'scripts and styles');
+  const sizes = await Promise.all(urls.map(gzipSize));
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  assert.ok(total < 150_000, `${total} bytes: ${urls.map((url, index) => `${url} ${sizes[index]}`).join(', ')}`);
+});
+
+async function gzipSize(url: string): Promise<number> {
+  const response = await fetch(url, { headers: { 'accept-encoding': 'gzip' } });
+  await response.arrayBuffer();
+  return Number(response.headers.get('content-length'));
+}
+
 test('a user signs in by a link, moves by keys, and signs out', async () => {
   const page = await browser.open(server, firstUsers.user);
   await page.getByText('Live', { exact: true }).waitFor();

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect, useEffectEvent, useRef } from 'react';
 import { isSignedOut } from '../client/bursar.ts';
 import { meQuery } from '../client/queries.ts';
 import { ErrorState, SkeletonLines } from '../ui/states.tsx';
@@ -13,6 +13,7 @@ import { SessionEnded, SignIn } from './sign-in.tsx';
  */
 export function SessionGate({ children }: { children: ReactNode }) {
   const me = useQuery(meQuery);
+  useSharedSignIn(me.data?.user, () => void me.refetch());
   const isOut = me.isError && isSignedOut(me.error);
 
   if (me.data === undefined) {
@@ -30,6 +31,24 @@ export function SessionGate({ children }: { children: ReactNode }) {
       {isOut && <SessionEnded user={me.data.user} />}
     </>
   );
+}
+
+/**
+ * All tabs share one session. A tab whose user has signed in tells the others, so that those whose session had ended go on. If it
+ * is another user, the page starts again: it must not mix the data of two users.
+ */
+function useSharedSignIn(user: string | undefined, refetch: () => void): void {
+  const firstUser = useRef(user);
+  const onSignIn = useEffectEvent(refetch);
+  useEffect(() => {
+    if (user === undefined) return;
+    firstUser.current ??= user;
+    if (firstUser.current !== user) location.reload();
+    const channel = new BroadcastChannel('bursar-session');
+    channel.onmessage = () => onSignIn();
+    channel.postMessage('signed in');
+    return () => channel.close();
+  }, [user]);
 }
 
 const warningMs = 10 * 60_000;
