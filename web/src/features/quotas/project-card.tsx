@@ -1,0 +1,138 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type ChargeUnit, formatAmount } from '../../shared/amount.ts';
+import { Badge } from '../../ui/badge.tsx';
+import { Bar } from '../../ui/bar.tsx';
+import { buttonClass } from '../../ui/button.tsx';
+import { Card } from '../../ui/card.tsx';
+import { Skeleton } from '../../ui/states.tsx';
+import { Time, useNow } from '../../ui/time.tsx';
+import type { AccountFigures } from './accounts.ts';
+import { burnRateQuery, rateDays } from './queries.ts';
+import styles from './quotas.module.css';
+
+interface ProjectCardProps {
+  hpc: string;
+  name: string;
+  accounts: readonly AccountFigures[];
+  charge: ChargeUnit;
+}
+
+export function ProjectCard({ hpc, name, accounts, charge }: ProjectCardProps) {
+  const path = { hpc: hpc.toLowerCase(), project: name };
+  const time = accounts.find(({ resource }) => resource === 'time');
+  return (
+    <Card
+      title={
+        <>
+          {name} <span className="muted">on {hpc}</span>
+        </>
+      }
+    >
+      <div className="stack">
+        {accounts.map((account) => (
+          <Meter key={account.resource} account={account} charge={charge} />
+        ))}
+        {time !== undefined && <Forecast time={time} path={path} charge={charge} />}
+        <div className="row">
+          <Link to="/quotas/$hpc/$project" params={path} className={buttonClass()}>
+            Statement
+          </Link>
+          <Link to="/submit" search={path} className={buttonClass()}>
+            Submit a job
+          </Link>
+        </div>
+      </div>
+    </Card>
+  );
+}
+
+/** Less than this part is left: the card warns. */
+const lowPart = 0.2;
+
+const titles = { time: 'Time', space: 'Space' } as const;
+
+function Meter({ account, charge }: { account: AccountFigures; charge: ChargeUnit }) {
+  const { resource, granted, held, used, available } = account;
+  const amount = (value: number) => formatAmount(resource, value, charge);
+  const isLow = available < lowPart * granted || available <= 0;
+  const free = amount(Math.max(0, available));
+  const label = `${titles[resource]}: ${amount(used)} used, ${amount(held)} held, ${free} free of ${amount(granted)}`;
+  return (
+    <div className={styles.meter}>
+      <div className={styles.meterHead}>
+        <h3>{titles[resource]}</h3>
+        {isLow && <Badge tone={available <= 0 ? 'bad' : 'warning'}>{available <= 0 ? 'Used up' : 'Little left'}</Badge>}
+      </div>
+      <div>
+        <span className={styles.free}>{free}</span> <span className="muted">free of {amount(granted)}</span>
+      </div>
+      <Bar
+        label={label}
+        max={granted}
+        parts={[
+          { value: used, tone: isLow ? 'warning' : 'info' },
+          { value: held, tone: 'neutral' },
+        ]}
+      />
+      <dl className={styles.parts}>
+        <div>
+          <dt className={isLow ? styles.usedLow : styles.used}>used</dt>
+          <dd>{amount(used)}</dd>
+        </div>
+        <div>
+          <dt className={styles.held}>held by unfinished jobs</dt>
+          <dd>{amount(held)}</dd>
+        </div>
+      </dl>
+    </div>
+  );
+}
+
+interface ForecastProps {
+  time: AccountFigures;
+  path: { hpc: string; project: string };
+  charge: ChargeUnit;
+}
+
+/** A forecast of more than this counts as never. */
+const maxForecastDays = 3650;
+
+/** The period of the grant, and the day on which the time runs out if it is used as in the last weeks. */
+function Forecast({ time, path, charge }: ForecastProps) {
+  const rate = useQuery(burnRateQuery(path.hpc, path.project));
+  return (
+    <div className={styles.period}>
+      <Period starts={time.starts} ends={time.ends} />
+      <p className={styles.forecast}>
+        {rate.isPending && <Skeleton height="1.2em" width="70%" />}
+        {rate.data !== undefined && <RunOut perDay={rate.data} time={time} charge={charge} />}
+      </p>
+    </div>
+  );
+}
+
+function Period({ starts, ends }: Pick<AccountFigures, 'starts' | 'ends'>) {
+  if (starts === null && ends === null) return null;
+  return (
+    <p className="muted">
+      Period <Time value={starts} form="date" /> to {ends === null ? 'no end' : <Time value={ends} form="date" />}
+    </p>
+  );
+}
+
+function RunOut({ perDay, time, charge }: { perDay: number; time: AccountFigures; charge: ChargeUnit }) {
+  const now = useNow(undefined);
+  if (perDay <= 0) return `Nothing was used in the last ${rateDays} days.`;
+  const rateText = `${formatAmount('time', perDay, charge)} a day`;
+  if (time.available <= 0) return `It was used at ${rateText}. Ask for more, or wait until running jobs end.`;
+  const days = time.available / perDay;
+  const runsOutAt = now + days * 86_400_000;
+  const lastsLonger = days > maxForecastDays || (time.ends !== null && runsOutAt > Date.parse(time.ends));
+  if (lastsLonger) return `At ${rateText} it does not run out${time.ends === null ? '' : ' in this period'}.`;
+  return (
+    <>
+      At {rateText} it runs out on <Time value={new Date(runsOutAt).toISOString()} form="date" />.
+    </>
+  );
+}

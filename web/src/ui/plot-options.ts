@@ -1,0 +1,112 @@
+import uPlot from 'uplot';
+import type { PlotProps } from './plot.tsx';
+
+const colours = ['--accent', '--warning', '--good', '--bad'];
+
+const hour = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+const month = new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric' });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+
+const dateOf = (seconds: number) => new Date(seconds * 1000);
+
+/** The labels of the time axis, whose steps have this many seconds. */
+function formatTimes(times: readonly number[], step: number): string[] {
+  const format = step < 86_400 ? hour : step < 28 * 86_400 ? day : month;
+  return times.map((time, index) => {
+    const date = dateOf(time);
+    // Hours alone would not say of which day they are.
+    const startsDay = format === hour && (index === 0 || (date.getHours() === 0 && date.getMinutes() === 0));
+    return startsDay ? `${hour.format(date)}\n${day.format(date)}` : format.format(date);
+  });
+}
+
+/** Draws a plot into an element. The caller destroys it. */
+export function createPlot(container: HTMLElement, props: Required<PlotProps>): uPlot {
+  const { times, series, format } = props;
+  const colourOf = createColourReader(container);
+  const font = `12px ${getComputedStyle(container).fontFamily}`;
+  const axis = {
+    font,
+    stroke: colourOf('--text-muted'),
+    grid: { stroke: colourOf('--line'), width: 1 },
+    ticks: { stroke: colourOf('--line'), width: 1 },
+  };
+  const options: uPlot.Options = {
+    width: container.clientWidth,
+    height: 240,
+    // The axis of amounts begins at zero, or below it if there are such values.
+    scales: { y: { range: (_plot, min, max) => [Math.min(0, min), max > 0 ? max * 1.05 : 1] } },
+    axes: [
+      { ...axis, values: (_plot, splits, _axis, _space, step) => formatTimes(splits, step) },
+      { ...axis, size: 84, values: (_plot, splits) => splits.map(format) },
+    ],
+    series: [
+      { label: 'Time', value: (_plot, value: number | null) => (value === null ? '–' : full.format(dateOf(value))) },
+      ...series.map((each, index) => seriesOptions(each, colourOf(colours[index % colours.length] ?? ''), format)),
+    ],
+    hooks: { draw: [(plot) => drawMarks(plot, props.marks, colourOf, font)] },
+  };
+  const data = [[...times], ...series.map(({ values }) => [...values])] as uPlot.AlignedData;
+  return new uPlot(options, data, container);
+}
+
+function seriesOptions(
+  { label, form = 'line' }: PlotProps['series'][number],
+  stroke: string,
+  format: PlotProps['format'],
+): uPlot.Series {
+  const forms = {
+    line: {},
+    dashes: { dash: [6, 5] },
+    steps: { paths: uPlot.paths.stepped?.({ align: 1 }) },
+    bars: { paths: uPlot.paths.bars?.({ size: [0.8] }), fill: stroke },
+  };
+  return {
+    label,
+    stroke,
+    width: 2,
+    points: { show: false },
+    value: (_plot, value: number | null) => (value === null ? '–' : format(value)),
+    ...forms[form],
+  } as uPlot.Series;
+}
+
+/** A canvas does not know `light-dark()`: an element resolves it. */
+function createColourReader(container: HTMLElement): (name: string) => string {
+  return (name) => {
+    const probe = container.appendChild(document.createElement('span'));
+    probe.style.color = `var(${name})`;
+    const { color } = getComputedStyle(probe);
+    probe.remove();
+    return color;
+  };
+}
+
+function drawMarks(
+  plot: uPlot,
+  marks: Required<PlotProps>['marks'],
+  colourOf: (name: string) => string,
+  font: string,
+): void {
+  const { ctx, bbox } = plot;
+  const ratio = window.devicePixelRatio || 1;
+  ctx.save();
+  ctx.strokeStyle = colourOf('--line-strong');
+  ctx.fillStyle = colourOf('--text-muted');
+  ctx.lineWidth = ratio;
+  ctx.font = font.replace('12px', `${12 * ratio}px`);
+  marks.forEach(({ time, label }, index) => {
+    const x = Math.round(plot.valToPos(time, 'x', true));
+    if (x < bbox.left || x > bbox.left + bbox.width) return;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    // The label stays inside of the plot, and below that of the mark before it.
+    const isRight = x > bbox.left + bbox.width / 2;
+    ctx.textAlign = isRight ? 'right' : 'left';
+    ctx.fillText(label, x + (isRight ? -5 : 5) * ratio, bbox.top + (14 + 16 * index) * ratio);
+  });
+  ctx.restore();
+}
