@@ -1,0 +1,37 @@
+// `npm run screenshots [-- <folder>]`: takes pictures of every page of the web page, light and dark, wide and narrow, on a server
+// with example data. Needs Chromium.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { createDemoData } from '../test/support/demo-data.ts';
+import { spawnServer } from '../test/support/server-process.ts';
+import { launchBrowser } from '../test/support/web-page.ts';
+import { listPages } from '../test/support/web-pages.ts';
+
+const [, , folder = 'screenshots'] = process.argv;
+const widths = { wide: 1280, narrow: 390 };
+
+mkdirSync(folder, { recursive: true });
+const [server, browser] = await Promise.all([spawnServer(), launchBrowser()]);
+try {
+  const pages = listPages(await createDemoData(server));
+  for (const colorScheme of ['light', 'dark'] as const) {
+    for (const [size, width] of Object.entries(widths)) {
+      for (const user of new Set(pages.map((page) => page.user))) {
+        const window = await browser.open(server, user, { colorScheme, width, height: 860 });
+        for (const { name, path, shows } of pages.filter((page) => page.user === user)) {
+          await window.goto(`/app/${path}`);
+          await window.getByText(shows).filter({ visible: true }).first().waitFor();
+          // Plots are drawn after they were loaded.
+          await window.waitForTimeout(500);
+          const file = join(folder, `${name}-${colorScheme}-${size}.png`);
+          await window.screenshot({ path: file, fullPage: size === 'narrow' });
+          console.log(file);
+        }
+        await window.context().close();
+      }
+    }
+  }
+} finally {
+  await browser.close();
+  await server.dispose();
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { createDemoData } from '../support/demo-data.ts';
+import { firstUsers } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
+import { expectAccessible, launchBrowser, type WebBrowser } from '../support/web-page.ts';
+import { listPages, type PageOfWebPage } from '../support/web-pages.ts';
+
+let server: ServerProcess;
+let browser: WebBrowser;
+let pages: PageOfWebPage[];
+
+before(async () => {
+  [server, browser] = await Promise.all([spawnServer(), launchBrowser()]);
+  pages = listPages(await createDemoData(server));
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.dispose();
+});
+
+const windows = [
+  { name: 'wide and light', colorScheme: 'light', width: 1280 },
+  { name: 'narrow and dark', colorScheme: 'dark', width: 360 },
+] as const;
+
+for (const { name, ...options } of windows) {
+  for (const user of Object.values(firstUsers)) {
+    test(`every page of user ${user} is accessible and fits, ${name}`, async (t) => {
+      const window = await browser.open(server, user, options);
+      for (const page of pages.filter((each) => each.user === user)) {
+        await t.test(page.name, () => checkPage(window, page));
+      }
+      await window.context().close();
+    });
+  }
+}
+
+async function checkPage(window: Page, { path, shows }: PageOfWebPage): Promise<void> {
+  await window.goto(`/app/${path}`);
+  await window.getByText(shows).filter({ visible: true }).first().waitFor();
+  await expectAccessible(window);
+  const overflow = await window.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  assert.equal(overflow, 0, 'pixels that the page is wider than its window');
+  assert.match(await window.title(), / · Bursar$/);
+}
