@@ -1,7 +1,7 @@
 import type { BursarEvent } from '@bursar/client';
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { applyEvent } from './apply-event.ts';
+import { createEventHandler } from './apply-event.ts';
 import { bursar, isSignedOut } from './bursar.ts';
 import { areNotificationsOn } from './notification-choice.ts';
 import { keys } from './queries.ts';
@@ -45,6 +45,7 @@ async function keepFollowing(
   stopped: AbortSignal,
   onState: (state: ConnectionState) => void,
 ): Promise<void> {
+  const applyEvent = createEventHandler(queryClient);
   let position: number | undefined;
   while (!stopped.aborted) {
     const hidden = new AbortController();
@@ -58,7 +59,7 @@ async function keepFollowing(
       const onConnection = (isConnected: boolean) => onState(isConnected ? 'live' : 'offline');
       for await (const event of bursar.events({ since: position, signal, onConnection })) {
         position = event.id;
-        applyEvent(queryClient, event);
+        applyEvent(event);
         for (const listener of listeners) listener(event);
       }
     } catch (error) {

@@ -19,5 +19,8 @@ export function chargeOf(unit: string): ChargeUnit {
 /** An amount of a quota for people: `4,976 core-h`, `120 MB`. Space is accounted in KB. */
 export function formatAmount(resource: Resource, amount: number, charge: ChargeUnit = 'core'): string {
   if (resource === 'space') return formatBytes(amount * 1000);
-  return `${formatNumber(amount / 3600)} ${timeUnits[charge]}`;
+  const hours = amount / 3600;
+  // A short job costs little, but not nothing.
+  const text = hours > 0 && hours < 0.005 ? '< 0.01' : formatNumber(hours);
+  return `${text} ${timeUnits[charge]}`;
 }

@@ -2,11 +2,11 @@ import type { ReactNode } from 'react';
 import styles from './table.module.css';
 
 /** A table that scrolls sideways in a narrow window. Cells with the class `number` are aligned to the right. */
-export function Table({ label, children }: { label: string; children: ReactNode }) {
+export function Table({ label, className = '', children }: { label: string; className?: string; children: ReactNode }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must be able to scroll it
     <section className={styles.scroller} aria-label={label} tabIndex={0}>
-      <table className={styles.table}>{children}</table>
+      <table className={`${styles.table} ${className}`}>{children}</table>
     </section>
   );
 }

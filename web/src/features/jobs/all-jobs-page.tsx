@@ -1,5 +1,89 @@
+import type { Job } from '@bursar/client';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { bursar } from '../../client/bursar.ts';
+import type { JobPageFilter } from '../../client/job-pages.ts';
+import { meQuery } from '../../client/queries.ts';
+import { pathOf } from '../../shared/job-path.ts';
+import { Button } from '../../ui/button.tsx';
 import { PageHeader } from '../../ui/card.tsx';
+import { useNow } from '../../ui/time.tsx';
+import type { BulkKind } from './list/bulk-plan.ts';
+import { EmptyJobList } from './list/empty-job-list.tsx';
+import { JobFilters } from './list/job-filters.tsx';
+import { JobList } from './list/job-list.tsx';
+import { allJobsQuery } from './list/job-page-query.ts';
+import { useReadableProjects } from './list/use-readable-projects.ts';
 
+const route = getRouteApi('/admin/jobs');
+const retries = 5;
+
+/** The jobs of all users, for staff, and of the members of a project, for its managers. */
 export function AllJobsPage() {
-  return <PageHeader title="All jobs" />;
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const { projects, isStaff } = useReadableProjects();
+  const filter = isStaff ? search : withProject(search, projects[0]);
+  const jobs = useQuery({ ...allJobsQuery(filter), refetchOnWindowFocus: 'always' });
+  const { data: me } = useQuery(meQuery);
+  const roles = me?.roles ?? [];
+  return (
+    <>
+      <PageHeader
+        title="All jobs"
+        description={<ReadTime at={jobs.dataUpdatedAt} />}
+        actions={
+          <Button isBusy={jobs.isFetching} onClick={() => void jobs.refetch()}>
+            Refresh
+          </Button>
+        }
+      />
+      <JobFilters
+        route="/admin/jobs"
+        filter={filter}
+        projects={projects}
+        onChange={(change, options) =>
+          void navigate({ search: (previous) => ({ ...previous, ...change, cursor: undefined }), ...options })
+        }
+      />
+      <JobList
+        route="/admin/jobs"
+        filter={filter}
+        query={jobs}
+        empty={<EmptyJobList route="/admin/jobs" filter={search} />}
+        actions={allowedActions(roles)}
+        asksReason
+        send={sendForOther}
+        onSent={() => void jobs.refetch()}
+      />
+    </>
+  );
+}
+
+/** Managers read one project at a time. */
+function withProject(search: JobPageFilter, first: { hpc: string; project: string } | undefined): JobPageFilter {
+  return search.project === undefined && first !== undefined ? { ...search, ...first } : search;
+}
+
+function allowedActions(roles: readonly string[]): BulkKind[] {
+  const has = (...allowed: string[]) => roles.some((role) => allowed.includes(role));
+  return [
+    ...(has('operator', 'administrator', 'project_manager') ? (['cancel'] as const) : []),
+    ...(has('administrator', 'project_manager') ? (['delete'] as const) : []),
+  ];
+}
+
+function sendForOther(kind: BulkKind, job: Job, reason: string): Promise<unknown> {
+  const path = pathOf(job);
+  if (kind === 'cancel') return bursar.api.cancelJobOfAnyUser({ path, body: { reason }, retries });
+  return bursar.api.deleteJobOfAnyUser({ path, query: { reason }, retries });
+}
+
+/** No events report the jobs of others, so the page says how old it is. */
+function ReadTime({ at }: { at: number }) {
+  useNow(10_000);
+  if (at === 0) return 'Loading…';
+  const minutes = Math.floor((Date.now() - at) / 60_000);
+  if (minutes < 1) return 'As of just now.';
+  return `As of ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} ago.`;
 }

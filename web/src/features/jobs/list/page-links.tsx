@@ -1,0 +1,49 @@
+import { Link, useRouterState } from '@tanstack/react-router';
+import { buttonClass } from '../../../ui/button.tsx';
+import styles from './job-list.module.css';
+import type { ListRoute } from './job-list.tsx';
+
+declare module '@tanstack/react-router' {
+  interface HistoryState {
+    /** The cursors of the newer pages on the way to this one. The first page has none: ''. */
+    newerCursors?: readonly string[] | undefined;
+  }
+}
+
+interface PageLinksProps {
+  route: ListRoute;
+  cursor: string | undefined;
+  next: string | null;
+}
+
+/** Links to the newer and the older page. The server knows only the way to older jobs: the way back is in the history. */
+export function PageLinks({ route, cursor, next }: PageLinksProps) {
+  const newerCursors = useRouterState({ select: ({ location }) => location.state.newerCursors }) ?? [];
+  if (cursor === undefined && next === null) return null;
+  const isKnown = newerCursors.length > 0;
+  return (
+    <nav className={styles.pages} aria-label="Pages of jobs">
+      {cursor !== undefined && (
+        <Link
+          to={route}
+          search={(previous) => ({ ...previous, cursor: newerCursors.at(-1) || undefined })}
+          state={{ newerCursors: newerCursors.slice(0, -1) }}
+          className={buttonClass()}
+        >
+          {isKnown ? '← Newer' : '← Newest'}
+        </Link>
+      )}
+      {(cursor === undefined || isKnown) && <span className="muted">Page {newerCursors.length + 1}</span>}
+      {next !== null && (
+        <Link
+          to={route}
+          search={(previous) => ({ ...previous, cursor: next })}
+          state={{ newerCursors: [...newerCursors, cursor ?? ''] }}
+          className={buttonClass()}
+        >
+          Older →
+        </Link>
+      )}
+    </nav>
+  );
+}
