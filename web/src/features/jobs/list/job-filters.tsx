@@ -47,7 +47,7 @@ export function JobFilters({ route, filter, projects, onChange }: JobFiltersProp
           <Link
             key={name}
             to={route}
-            search={(previous) => ({ ...previous, state: value, cursor: undefined })}
+            search={{ ...filter, state: value, cursor: undefined }}
             aria-current={state === value ? 'true' : undefined}
           >
             {name}
@@ -69,7 +69,7 @@ export function JobFilters({ route, filter, projects, onChange }: JobFiltersProp
       {tag !== undefined && (
         <Link
           to={route}
-          search={(previous) => ({ ...previous, tag: undefined, cursor: undefined })}
+          search={{ ...filter, tag: undefined, cursor: undefined }}
           className={`${buttonClass()} ${styles.tag}`}
           aria-label={`Tag ${tag}: show jobs with any tag`}
         >

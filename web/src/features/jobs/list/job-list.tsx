@@ -89,6 +89,7 @@ function JobTable({
                 key={summary.job.id}
                 summary={summary}
                 route={route}
+                filter={filter}
                 system={findSystem(systems, summary.job)}
                 isOfOther={summary.job.owner !== me?.user}
                 isSelected={selection.selected.has(summary.job.id)}
@@ -98,7 +99,7 @@ function JobTable({
           </tbody>
         </Table>
       </div>
-      <PageLinks route={route} cursor={filter.cursor} next={query.isPlaceholderData ? null : page.next} />
+      <PageLinks route={route} filter={filter} next={query.isPlaceholderData ? null : page.next} />
       <BulkDialog
         plan={plan}
         asksReason={asksReason}

@@ -2,6 +2,7 @@ import type { JobSummary, System } from '@bursar/client';
 import { Link } from '@tanstack/react-router';
 import type { KeyboardEvent } from 'react';
 import { calculateCostSeconds } from '../../../../../src/domain/accounting/price.ts';
+import type { JobPageFilter } from '../../../client/job-pages.ts';
 import { formatAmount } from '../../../shared/amount.ts';
 import { pageParamsOf } from '../../../shared/job-path.ts';
 import { StageBadge } from '../../../shared/stage-badge.tsx';
@@ -14,6 +15,8 @@ import { JobTime } from './job-time.tsx';
 interface JobRowProps {
   summary: JobSummary;
   route: ListRoute;
+  /** The filters of the list. Its links add others. */
+  filter: JobPageFilter;
   /** The system of the job, which says what time is charged. */
   system: System | undefined;
   /** The job belongs to another user. */
@@ -22,7 +25,7 @@ interface JobRowProps {
   onSelect: (isSelected: boolean, isRange: boolean) => void;
 }
 
-export function JobRow({ summary, route, system, isOfOther, isSelected, onSelect }: JobRowProps) {
+export function JobRow({ summary, route, filter, system, isOfOther, isSelected, onSelect }: JobRowProps) {
   const { job, tags, outcome } = summary;
   return (
     <tr className={isSelected ? styles.selected : ''}>
@@ -52,7 +55,7 @@ export function JobRow({ summary, route, system, isOfOther, isSelected, onSelect
             <Link
               key={tag}
               to={route}
-              search={(previous) => ({ ...previous, tag, cursor: undefined })}
+              search={{ ...filter, tag, cursor: undefined }}
               className={styles.tag}
               aria-label={`Only jobs with the tag ${tag}`}
             >
@@ -63,7 +66,7 @@ export function JobRow({ summary, route, system, isOfOther, isSelected, onSelect
       </td>
       {route === '/admin/jobs' && (
         <td className={styles.user}>
-          <Link to={route} search={(previous) => ({ ...previous, user: job.owner, cursor: undefined })}>
+          <Link to={route} search={{ ...filter, user: job.owner, cursor: undefined }}>
             {job.owner}
           </Link>
         </td>

@@ -1,4 +1,5 @@
 import { Link, useRouterState } from '@tanstack/react-router';
+import type { JobPageFilter } from '../../../client/job-pages.ts';
 import { buttonClass } from '../../../ui/button.tsx';
 import styles from './job-list.module.css';
 import type { ListRoute } from './job-list.tsx';
@@ -12,12 +13,13 @@ declare module '@tanstack/react-router' {
 
 interface PageLinksProps {
   route: ListRoute;
-  cursor: string | undefined;
+  filter: JobPageFilter;
   next: string | null;
 }
 
 /** Links to the newer and the older page. The server knows only the way to older jobs: the way back is in the history. */
-export function PageLinks({ route, cursor, next }: PageLinksProps) {
+export function PageLinks({ route, filter, next }: PageLinksProps) {
+  const { cursor } = filter;
   const newerCursors = useRouterState({ select: ({ location }) => location.state.newerCursors }) ?? [];
   if (cursor === undefined && next === null) return null;
   const isKnown = newerCursors.length > 0;
@@ -26,7 +28,7 @@ export function PageLinks({ route, cursor, next }: PageLinksProps) {
       {cursor !== undefined && (
         <Link
           to={route}
-          search={(previous) => ({ ...previous, cursor: newerCursors.at(-1) || undefined })}
+          search={{ ...filter, cursor: newerCursors.at(-1) || undefined }}
           state={{ newerCursors: newerCursors.slice(0, -1) }}
           className={buttonClass()}
         >
@@ -37,7 +39,7 @@ export function PageLinks({ route, cursor, next }: PageLinksProps) {
       {next !== null && (
         <Link
           to={route}
-          search={(previous) => ({ ...previous, cursor: next })}
+          search={{ ...filter, cursor: next }}
           state={{ newerCursors: [...newerCursors, cursor ?? ''] }}
           className={buttonClass()}
         >
