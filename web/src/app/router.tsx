@@ -1,8 +1,8 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { validateAccountSearch } from '../features/account/account-search.ts';
-import { validateAuditSearch } from '../features/admin/audit-search.ts';
-import { validateUsageSearch } from '../features/admin/usage-search.ts';
-import { validateUsersSearch } from '../features/admin/users-search.ts';
+import { validateAuditSearch } from '../features/admin/audit/audit-search.ts';
+import { validateUsageSearch } from '../features/admin/usage/usage-search.ts';
+import { validateUsersSearch } from '../features/admin/users/users-search.ts';
 import { validateJobSearch } from '../features/jobs/job-search.ts';
 import { validateJobsSearch } from '../features/jobs/jobs-search.ts';
 import { validateStatementSearch } from '../features/quotas/statement-search.ts';
@@ -71,22 +71,22 @@ const routes = [
     getParentRoute,
     path: '/admin/users',
     validateSearch: validateUsersSearch,
-    component: lazyRouteComponent(() => import('../features/admin/users-page.tsx'), 'UsersPage'),
+    component: lazyRouteComponent(() => import('../features/admin/users/users-page.tsx'), 'UsersPage'),
   }),
   createRoute({
     getParentRoute,
     path: '/admin/users/$userId',
-    component: lazyRouteComponent(() => import('../features/admin/user-page.tsx'), 'UserPage'),
+    component: lazyRouteComponent(() => import('../features/admin/users/user-page.tsx'), 'UserPage'),
   }),
   createRoute({
     getParentRoute,
     path: '/admin/projects',
-    component: lazyRouteComponent(() => import('../features/admin/projects-page.tsx'), 'ProjectsPage'),
+    component: lazyRouteComponent(() => import('../features/admin/projects/projects-page.tsx'), 'ProjectsPage'),
   }),
   createRoute({
     getParentRoute,
     path: '/admin/projects/$hpc/$project',
-    component: lazyRouteComponent(() => import('../features/admin/project-page.tsx'), 'ProjectPage'),
+    component: lazyRouteComponent(() => import('../features/admin/projects/project-page.tsx'), 'ProjectPage'),
   }),
   createRoute({
     getParentRoute,
@@ -103,7 +103,7 @@ const routes = [
     getParentRoute,
     path: '/admin/audit',
     validateSearch: validateAuditSearch,
-    component: lazyRouteComponent(() => import('../features/admin/audit-page.tsx'), 'AuditPage'),
+    component: lazyRouteComponent(() => import('../features/admin/audit/audit-page.tsx'), 'AuditPage'),
   }),
   createRoute({
     getParentRoute,
@@ -114,7 +114,7 @@ const routes = [
     getParentRoute,
     path: '/admin/usage',
     validateSearch: validateUsageSearch,
-    component: lazyRouteComponent(() => import('../features/admin/usage-page.tsx'), 'UsagePage'),
+    component: lazyRouteComponent(() => import('../features/admin/usage/usage-page.tsx'), 'UsagePage'),
   }),
 ] as const;
 

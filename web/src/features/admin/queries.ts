@@ -1,7 +1,7 @@
 import type { AuditRecord } from '@bursar/client';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { bursar } from '../../client/bursar.ts';
-import type { AuditSearch } from './audit-search.ts';
+import type { AuditSearch } from './audit/audit-search.ts';
 
 /** No event reports changes by others to these resources. They are read again when the window gets the focus. */
 const fresh = { staleTime: 10_000, refetchOnWindowFocus: true } as const;
@@ -83,5 +83,18 @@ export const usageQuery = (user: string | undefined) =>
         ? bursar.api.getUsageOfAllUsers({ signal })
         : bursar.api.getUsageOfUser({ path: { user_id: user }, signal }),
     placeholderData: keepPreviousData,
+    ...fresh,
+  });
+
+export const projectsQuery = queryOptions({
+  queryKey: adminKeys.projects,
+  queryFn: ({ signal }) => bursar.api.listProjects({ signal }),
+  ...fresh,
+});
+
+export const membersQuery = (hpc: string, project: string) =>
+  queryOptions({
+    queryKey: [...adminKeys.projects, hpc, project, 'members'],
+    queryFn: ({ signal }) => bursar.api.listMembers({ path: { hpc, project_name: project }, signal }),
     ...fresh,
   });

@@ -1,4 +1,4 @@
-import { numberOf, textOf } from '../../ui/search-params.ts';
+import { numberOf, textOf } from '../../../ui/search-params.ts';
 
 /** The filters of the audit trail, in the query of the page. */
 export interface AuditSearch {

@@ -1,4 +1,4 @@
-import { textOf } from '../../ui/search-params.ts';
+import { textOf } from '../../../ui/search-params.ts';
 
 /** The filters of the usage, in the query of the page. */
 export interface UsageSearch {

@@ -1,18 +1,18 @@
 import type { Token } from '@bursar/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { bursar } from '../../client/bursar.ts';
-import { Badge, type Tone } from '../../ui/badge.tsx';
-import { Button } from '../../ui/button.tsx';
-import { Card } from '../../ui/card.tsx';
-import { ConfirmDialog } from '../../ui/confirm-dialog.tsx';
-import { QueryView, SkeletonLines } from '../../ui/states.tsx';
-import { Table } from '../../ui/table.tsx';
-import { Time } from '../../ui/time.tsx';
-import { toast } from '../../ui/toast.tsx';
-import styles from './admin.module.css';
-import { userTokensQuery } from './queries.ts';
-import { useMay } from './use-may.ts';
+import { bursar } from '../../../client/bursar.ts';
+import { Badge, type Tone } from '../../../ui/badge.tsx';
+import { Button } from '../../../ui/button.tsx';
+import { Card } from '../../../ui/card.tsx';
+import { ConfirmDialog } from '../../../ui/confirm-dialog.tsx';
+import { QueryView, SkeletonLines } from '../../../ui/states.tsx';
+import { Table } from '../../../ui/table.tsx';
+import { Time } from '../../../ui/time.tsx';
+import { toast } from '../../../ui/toast.tsx';
+import styles from '../admin.module.css';
+import { userTokensQuery } from '../queries.ts';
+import { useMay } from '../use-may.ts';
 
 const stateTones: Record<Token['state'], Tone> = { valid: 'good', expired: 'neutral', revoked: 'neutral' };
 

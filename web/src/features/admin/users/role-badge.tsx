@@ -1,4 +1,4 @@
-import { Badge, type Tone } from '../../ui/badge.tsx';
+import { Badge, type Tone } from '../../../ui/badge.tsx';
 import type { Role } from './users-search.ts';
 
 const tones: Record<Role, Tone> = { user: 'neutral', auditor: 'info', operator: 'info', administrator: 'warning' };

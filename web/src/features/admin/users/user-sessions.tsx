@@ -1,17 +1,17 @@
 import type { Session } from '@bursar/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { bursar } from '../../client/bursar.ts';
-import { Button } from '../../ui/button.tsx';
-import { Card } from '../../ui/card.tsx';
-import { ConfirmDialog } from '../../ui/confirm-dialog.tsx';
-import { QueryView, SkeletonLines } from '../../ui/states.tsx';
-import { Table } from '../../ui/table.tsx';
-import { Time } from '../../ui/time.tsx';
-import { toast } from '../../ui/toast.tsx';
-import styles from './admin.module.css';
-import { userSessionsQuery } from './queries.ts';
-import { useMay } from './use-may.ts';
+import { bursar } from '../../../client/bursar.ts';
+import { Button } from '../../../ui/button.tsx';
+import { Card } from '../../../ui/card.tsx';
+import { ConfirmDialog } from '../../../ui/confirm-dialog.tsx';
+import { QueryView, SkeletonLines } from '../../../ui/states.tsx';
+import { Table } from '../../../ui/table.tsx';
+import { Time } from '../../../ui/time.tsx';
+import { toast } from '../../../ui/toast.tsx';
+import styles from '../admin.module.css';
+import { userSessionsQuery } from '../queries.ts';
+import { useMay } from '../use-may.ts';
 
 /** The sessions of a user's browsers. The API ends all of them together. */
 export function UserSessions({ userId }: { userId: string }) {

@@ -1,20 +1,20 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { lazy, Suspense, useMemo } from 'react';
-import { systemsQuery } from '../../client/queries.ts';
-import { formatAmount } from '../../shared/amount.ts';
-import { buttonClass } from '../../ui/button.tsx';
-import { Card, PageHeader } from '../../ui/card.tsx';
-import { SelectField, TextField } from '../../ui/field.tsx';
-import { EmptyState, QueryView, Skeleton } from '../../ui/states.tsx';
-import { Table } from '../../ui/table.tsx';
-import styles from './admin.module.css';
-import { usageQuery } from './queries.ts';
+import { systemsQuery } from '../../../client/queries.ts';
+import { formatAmount } from '../../../shared/amount.ts';
+import { buttonClass } from '../../../ui/button.tsx';
+import { Card, PageHeader } from '../../../ui/card.tsx';
+import { SelectField, TextField } from '../../../ui/field.tsx';
+import { EmptyState, QueryView, Skeleton } from '../../../ui/states.tsx';
+import { Table } from '../../../ui/table.tsx';
+import styles from '../admin.module.css';
+import { usageQuery } from '../queries.ts';
 import { type Charge, groupUsage, type MonthlyUsage, plotSeries } from './usage-groups.ts';
 import type { UsageSearch } from './usage-search.ts';
 
 const route = getRouteApi('/admin/usage');
-const Plot = lazy(() => import('../../ui/plot.tsx'));
+const Plot = lazy(() => import('../../../ui/plot.tsx'));
 
 export function UsagePage() {
   const search = route.useSearch();

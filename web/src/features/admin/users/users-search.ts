@@ -1,4 +1,4 @@
-import { textOf } from '../../ui/search-params.ts';
+import { textOf } from '../../../ui/search-params.ts';
 
 const roles = ['user', 'auditor', 'operator', 'administrator'] as const;
 export type Role = (typeof roles)[number];

@@ -2,15 +2,15 @@ import type { AuditRecord } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Fragment, useState } from 'react';
-import { Button, buttonClass } from '../../ui/button.tsx';
-import { Facts, PageHeader } from '../../ui/card.tsx';
-import { EmptyState, QueryView, SkeletonLines } from '../../ui/states.tsx';
-import { Table } from '../../ui/table.tsx';
-import { Time } from '../../ui/time.tsx';
-import styles from './admin.module.css';
+import { Button, buttonClass } from '../../../ui/button.tsx';
+import { Facts, PageHeader } from '../../../ui/card.tsx';
+import { EmptyState, QueryView, SkeletonLines } from '../../../ui/states.tsx';
+import { Table } from '../../../ui/table.tsx';
+import { Time } from '../../../ui/time.tsx';
+import styles from '../admin.module.css';
+import { auditPageSize, auditQuery, auditQueryOf } from '../queries.ts';
 import { AuditFilters } from './audit-filters.tsx';
 import { newerPage, olderPage } from './audit-search.ts';
-import { auditPageSize, auditQuery, auditQueryOf } from './queries.ts';
 
 const route = getRouteApi('/admin/audit');
 

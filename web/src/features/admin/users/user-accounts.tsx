@@ -1,12 +1,12 @@
 import type { Quota } from '@bursar/client';
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { bursar } from '../../client/bursar.ts';
-import { keys } from '../../client/queries.ts';
-import { formatAmount } from '../../shared/amount.ts';
-import { Card } from '../../ui/card.tsx';
-import { QueryView, SkeletonLines } from '../../ui/states.tsx';
-import { Table } from '../../ui/table.tsx';
+import { bursar } from '../../../client/bursar.ts';
+import { keys } from '../../../client/queries.ts';
+import { formatAmount } from '../../../shared/amount.ts';
+import { Card } from '../../../ui/card.tsx';
+import { QueryView, SkeletonLines } from '../../../ui/states.tsx';
+import { Table } from '../../../ui/table.tsx';
 
 const userQuotasQuery = (userId: string) =>
   queryOptions({

@@ -1,11 +1,11 @@
 import type { User } from '@bursar/client';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { bursar } from '../../client/bursar.ts';
-import { SelectField } from '../../ui/field.tsx';
-import { toast } from '../../ui/toast.tsx';
-import { ActionDialog } from './action-dialog.tsx';
-import { adminKeys } from './queries.ts';
+import { bursar } from '../../../client/bursar.ts';
+import { SelectField } from '../../../ui/field.tsx';
+import { toast } from '../../../ui/toast.tsx';
+import { ActionDialog } from '../action-dialog.tsx';
+import { adminKeys } from '../queries.ts';
 import { type Role, userRoles } from './users-search.ts';
 
 interface UserDialogProps {

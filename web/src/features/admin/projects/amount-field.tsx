@@ -1,0 +1,44 @@
+import type { Resource } from '../../../shared/amount.ts';
+import { TextField } from '../../../ui/field.tsx';
+import type { Charge } from './accounts.ts';
+
+const hourUnits: Record<Charge, string> = { core: 'core-hours', node: 'node-hours', wall: 'hours' };
+/** Seconds of an hour, KB of a GB. */
+const unitSizes: Record<Resource, number> = { time: 3600, space: 1_000_000 };
+const maxAmount = 1e12;
+
+/** Reads hours or GB, such as `1,000` or `0.5`, as seconds or KB. Undefined if the text is no amount above the minimum. */
+export function parseAmount(text: string, resource: Resource, min = 1): number | undefined {
+  const plain = text.replaceAll(/[,\s]/g, '');
+  if (!/^\d+(\.\d+)?$|^\.\d+$/.test(plain)) return undefined;
+  const amount = Math.round(Number(plain) * unitSizes[resource]);
+  return amount >= min && amount <= maxAmount ? amount : undefined;
+}
+
+interface AmountFieldProps {
+  label: string;
+  resource: Resource;
+  charge: Charge;
+  value: string;
+  onChange: (text: string) => void;
+  hint?: string;
+  /** 0 is allowed, and an empty field is 0. */
+  isOptional?: boolean;
+}
+
+/** An amount in the unit that people use: hours of the charged unit, or GB. */
+export function AmountField({ label, resource, charge, value, onChange, hint, isOptional = false }: AmountFieldProps) {
+  const isInvalid = value.trim() !== '' && parseAmount(value, resource, isOptional ? 0 : 1) === undefined;
+  return (
+    <TextField
+      label={`${label} in ${resource === 'time' ? hourUnits[charge] : 'GB'}`}
+      inputMode="decimal"
+      autoComplete="off"
+      placeholder={isOptional ? '0' : '100'}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+      hint={hint}
+      error={isInvalid ? 'Enter a number, such as 100 or 0.5.' : undefined}
+    />
+  );
+}
