@@ -2,8 +2,7 @@
 // with example data. Needs Chromium.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createDemoData } from '../test/support/demo-data.ts';
-import { spawnServer } from '../test/support/server-process.ts';
+import { createDemoData, startDemoServer } from '../test/support/demo-data.ts';
 import { launchBrowser } from '../test/support/web-page.ts';
 import { listPages } from '../test/support/web-pages.ts';
 
@@ -11,7 +10,7 @@ const [, , folder = 'screenshots'] = process.argv;
 const widths = { wide: 1280, narrow: 390 };
 
 mkdirSync(folder, { recursive: true });
-const [server, browser] = await Promise.all([spawnServer(), launchBrowser()]);
+const [server, browser] = await Promise.all([startDemoServer(), launchBrowser()]);
 try {
   const pages = listPages(await createDemoData(server));
   for (const colorScheme of ['light', 'dark'] as const) {

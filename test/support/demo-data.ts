@@ -1,6 +1,11 @@
 import { Bursar, type JobHandle } from '#client';
 import { firstUsers, type TestServer } from './server.ts';
+import { spawnServer } from './server-process.ts';
+import { webhookConfig } from './webhooks.ts';
 import { createZip } from './zip.ts';
+
+/** The server for the data: its webhook is at an address of this machine. */
+export const startDemoServer = () => spawnServer({ config: webhookConfig() });
 
 /** The jobs to which the pages of the web page are opened. */
 export interface DemoData {
@@ -65,7 +70,7 @@ export async function createDemoData({ url, userToken, adminToken }: TestServer)
 
 async function createSettings(user: Bursar, admin: Bursar): Promise<void> {
   await user.api.createToken({ body: { name: 'notebook', scopes: ['jobs:read', 'quotas:read'] } });
-  await user.api.createWebhook({ body: { url: 'https://hooks.example.org/bursar', events: ['job.ended'] } });
+  await user.api.createWebhook({ body: { url: 'http://127.0.0.1:9/bursar', events: ['job.ended'] } });
   const path = { hpc: 'hpc_one', project_name: 'proj_hpc_one_01' };
   const grant = { kind: 'top_up', resource: 'time', amount: 360_000, reason: 'Second call of the year' } as const;
   await admin.api.changeMemberQuota({

@@ -35,6 +35,8 @@ export async function launchBrowser(): Promise<WebBrowser> {
     const { colorScheme = 'light', width = 1280, height = 900 } = options;
     const viewport = { width, height };
     const context = await browser.newContext({ baseURL: server.url, colorScheme, viewport, locale: 'en-GB' });
+    // A busy machine is slow; a test that hangs still ends.
+    context.setDefaultTimeout(120_000);
     const page = await context.newPage();
     page.on('pageerror', (error) => problems.push(`${page.url()}: ${error.stack ?? error.message}`));
     page.on('console', (message) => {

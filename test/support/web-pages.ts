@@ -26,7 +26,7 @@ export function listPages({ succeeded, failed, running }: DemoData): PageOfWebPa
     own('systems', 'systems', 'PYTHON3'),
     own('tokens', 'account', 'notebook'),
     own('sessions', 'account?tab=sessions', '127.0.0.1'),
-    own('webhooks', 'account?tab=webhooks', 'https://hooks.example.org/bursar'),
+    own('webhooks', 'account?tab=webhooks', 'http://127.0.0.1:9/bursar'),
     own('notifications', 'account?tab=notifications', /notif/i),
     staff('admin-jobs', 'admin/jobs', 'Membrane with channel'),
     staff('admin-users', 'admin/users', firstUsers.user),

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { createDemoData } from '../support/demo-data.ts';
+import { createDemoData, startDemoServer } from '../support/demo-data.ts';
 import { firstUsers } from '../support/server.ts';
-import { type ServerProcess, spawnServer } from '../support/server-process.ts';
+import type { ServerProcess } from '../support/server-process.ts';
 import { expectAccessible, launchBrowser, type WebBrowser } from '../support/web-page.ts';
 import { listPages, type PageOfWebPage } from '../support/web-pages.ts';
 
@@ -12,7 +12,7 @@ let browser: WebBrowser;
 let pages: PageOfWebPage[];
 
 before(async () => {
-  [server, browser] = await Promise.all([spawnServer(), launchBrowser()]);
+  [server, browser] = await Promise.all([startDemoServer(), launchBrowser()]);
   pages = listPages(await createDemoData(server));
 });
 
