@@ -1,7 +1,7 @@
 import uPlot from 'uplot';
 import type { PlotProps } from './plot.tsx';
 
-const colours = ['--accent', '--warning', '--good', '--bad'];
+const colours = Array.from({ length: 9 }, (_, index) => `--plot-${index + 1}`);
 
 const hour = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
@@ -24,6 +24,9 @@ function formatTimes(times: readonly number[], step: number): string[] {
 /** Draws a plot into an element. The caller destroys it. */
 export function createPlot(container: HTMLElement, props: Required<PlotProps>): uPlot {
   const { times, series, format } = props;
+  const isBars = series.some(({ form }) => form === 'bars');
+  const barSeconds = isBars ? smallestGap(times) : 0;
+  const timeFormat = barSeconds >= 28 * 86_400 ? month : full;
   const colourOf = createColourReader(container);
   const font = `12px ${getComputedStyle(container).fontFamily}`;
   const axis = {
@@ -36,23 +39,45 @@ export function createPlot(container: HTMLElement, props: Required<PlotProps>): 
     width: container.clientWidth,
     height: 240,
     // The axis of amounts begins at zero, or below it if there are such values.
-    scales: { y: { range: (_plot, min, max) => [Math.min(0, min), max > 0 ? max * 1.05 : 1] } },
+    scales: {
+      ...(isBars ? { x: { range: (_plot, min, max) => [min - barSeconds / 2, max + barSeconds / 2] } } : {}),
+      y: { range: (_plot, min, max) => [Math.min(0, min), max > 0 ? max * 1.05 : 1] },
+    },
     axes: [
       { ...axis, values: (_plot, splits, _axis, _space, step) => formatTimes(splits, step) },
       { ...axis, size: 84, values: (_plot, splits) => splits.map(format) },
     ],
     series: [
-      { label: 'Time', value: (_plot, value: number | null) => (value === null ? '–' : full.format(dateOf(value))) },
+      {
+        label: 'Time',
+        value: (_plot, value: number | null) => (value === null ? '–' : timeFormat.format(dateOf(value))),
+      },
       ...series.map((each, index) => seriesOptions(each, colourOf(colours[index % colours.length] ?? ''), format)),
     ],
     hooks: { draw: [(plot) => drawMarks(plot, props.marks, colourOf, font)] },
   };
-  const data = [[...times], ...series.map(({ values }) => [...values])] as uPlot.AlignedData;
-  return new uPlot(options, data, container);
+  const data = [[...times], ...(isBars ? stackValues(series) : series.map(({ values }) => [...values]))];
+  return new uPlot(options, data as uPlot.AlignedData, container);
+}
+
+/** Bars stand on each other, the last series at the bottom. Each is drawn over the ones before it, from zero to its top. */
+function stackValues(series: PlotProps['series']): number[][] {
+  const tops: number[][] = [];
+  for (const { values } of series.toReversed()) {
+    const below = tops.at(-1);
+    tops.push(values.map((value, index) => (value ?? 0) + (below?.[index] ?? 0)));
+  }
+  return tops.toReversed();
+}
+
+/** A single bar is as wide as a month. */
+function smallestGap(times: readonly number[]): number {
+  const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
+  return gaps.length === 0 ? 30 * 86_400 : Math.min(...gaps);
 }
 
 function seriesOptions(
-  { label, form = 'line' }: PlotProps['series'][number],
+  { label, values, form = 'line' }: PlotProps['series'][number],
   stroke: string,
   format: PlotProps['format'],
 ): uPlot.Series {
@@ -67,7 +92,11 @@ function seriesOptions(
     stroke,
     width: 2,
     points: { show: false },
-    value: (_plot, value: number | null) => (value === null ? '–' : format(value)),
+    // Not the value that is drawn, which is a sum in a stack of bars.
+    value: (_plot: uPlot, _drawn: number | null, _series: number, index: number | null) => {
+      const value = index === null ? null : (values[index] ?? null);
+      return value === null ? '–' : format(value);
+    },
     ...forms[form],
   } as uPlot.Series;
 }

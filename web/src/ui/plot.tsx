@@ -10,6 +10,7 @@ export interface PlotProps {
   series: readonly {
     label: string;
     values: readonly (number | null)[];
+    /** Bars of several series are stacked. */
     form?: 'line' | 'steps' | 'bars' | 'dashes';
   }[];
   /** Vertical lines, such as for today. */

@@ -137,7 +137,7 @@ function RecordRow({ record, isOpen, onToggle }: RecordRowProps) {
             look="quiet"
             aria-expanded={isOpen}
             aria-controls={isOpen ? `record-${id}` : undefined}
-            aria-label={`Details of record ${id}`}
+            aria-label={`${isOpen ? 'Less' : 'More'} about record ${id}`}
             onClick={onToggle}
           >
             {isOpen ? 'Less' : 'More'}

@@ -36,7 +36,7 @@ export function MemberTable({ project, charge, accounts, members }: MemberTableP
   const hasActions = may('grants.write', project) || may('members.write');
   return (
     <>
-      <Table label="Members">
+      <Table label="List of members">
         <thead>
           <tr>
             <th>User</th>

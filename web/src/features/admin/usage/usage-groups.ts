@@ -37,7 +37,7 @@ const maxProjects = 8;
 
 /** One series for each of the largest projects, and one for the others. Months without usage are 0. */
 export function plotSeries(months: readonly MonthlyUsage[]) {
-  const names = monthsBetween(months.at(-1)?.month, months[0]?.month);
+  const names = listMonths(months.at(-1)?.month, months[0]?.month);
   const byProject = Map.groupBy(months, ({ hpc, project }) => `${hpc}/${project}`);
   const total = (list: readonly MonthlyUsage[]) => list.reduce((sum, { seconds }) => sum + seconds, 0);
   const sorted = [...byProject].sort(([, one], [, other]) => total(other) - total(one));
@@ -52,14 +52,17 @@ export function plotSeries(months: readonly MonthlyUsage[]) {
   return { times: names.map((name) => new Date(`${name}-01T00:00`).getTime() / 1000), series };
 }
 
+/** Fewer months would be very wide bars. */
+const minMonths = 6;
+
 /** Every month from the first to the last, both included: `2026-01`, `2026-02`… */
-function monthsBetween(first: string | undefined, last: string | undefined): string[] {
+function listMonths(first: string | undefined, last: string | undefined): string[] {
   if (first === undefined || last === undefined) return [];
   const months: string[] = [];
-  let [year = 0, month = 1] = first.split('-').map(Number);
-  for (let name = first; name <= last; ) {
-    months.push(name);
-    [year, month] = month === 12 ? [year + 1, 1] : [year, month + 1];
+  let [year = 0, month = 1] = last.split('-').map(Number);
+  for (let name = last; name >= first || months.length < minMonths; ) {
+    months.unshift(name);
+    [year, month] = month === 1 ? [year - 1, 12] : [year, month - 1];
     name = `${year}-${String(month).padStart(2, '0')}`;
   }
   return months;

@@ -34,7 +34,7 @@ export function UserAccounts({ userId }: { userId: string }) {
 
 function QuotaTable({ quotas }: { quotas: readonly Quota[] }) {
   return (
-    <Table label="Projects and quotas">
+    <Table label="List of quotas">
       <thead>
         <tr>
           <th>System</th>

@@ -58,7 +58,7 @@ export function UserSessions({ userId }: { userId: string }) {
 
 function SessionTable({ sessions }: { sessions: readonly Session[] }) {
   return (
-    <Table label="Sessions">
+    <Table label="List of sessions">
       <thead>
         <tr>
           <th>Signed in</th>

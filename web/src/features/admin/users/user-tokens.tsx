@@ -73,7 +73,7 @@ function TokenTable({
   onRevoke: ((token: Token) => void) | undefined;
 }) {
   return (
-    <Table label="Tokens">
+    <Table label="List of tokens">
       <thead>
         <tr>
           <th>Name</th>
