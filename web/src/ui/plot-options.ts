@@ -3,6 +3,7 @@ import type { PlotProps } from './plot.tsx';
 
 const colours = Array.from({ length: 9 }, (_, index) => `--plot-${index + 1}`);
 
+const second = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const hour = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const month = new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric' });
@@ -12,12 +13,12 @@ const dateOf = (seconds: number) => new Date(seconds * 1000);
 
 /** The labels of the time axis, whose steps have this many seconds. */
 function formatTimes(times: readonly number[], step: number): string[] {
-  const format = step < 86_400 ? hour : step < 28 * 86_400 ? day : month;
+  const format = step < 60 ? second : step < 86_400 ? hour : step < 28 * 86_400 ? day : month;
   return times.map((time, index) => {
     const date = dateOf(time);
     // Hours alone would not say of which day they are.
-    const startsDay = format === hour && (index === 0 || (date.getHours() === 0 && date.getMinutes() === 0));
-    return startsDay ? `${hour.format(date)}\n${day.format(date)}` : format.format(date);
+    const startsDay = step < 86_400 && (index === 0 || (date.getHours() === 0 && date.getMinutes() === 0));
+    return startsDay ? `${format.format(date)}\n${day.format(date)}` : format.format(date);
   });
 }
 
@@ -38,6 +39,7 @@ export function createPlot(container: HTMLElement, props: Required<PlotProps>): 
   const options: uPlot.Options = {
     width: container.clientWidth,
     height: 240,
+    padding: [props.marks.length > 0 ? 36 : 12, 24, null, null],
     // The axis of amounts begins at zero, or below it if there are such values.
     scales: {
       ...(isBars ? { x: { range: (_plot, min, max) => [min - barSeconds / 2, max + barSeconds / 2] } } : {}),
@@ -45,7 +47,7 @@ export function createPlot(container: HTMLElement, props: Required<PlotProps>): 
     },
     axes: [
       { ...axis, values: (_plot, splits, _axis, _space, step) => formatTimes(splits, step) },
-      { ...axis, size: 84, values: (_plot, splits) => splits.map(format) },
+      { ...axis, size: (_plot, values) => widthOf(values), values: (_plot, splits) => splits.map(format) },
     ],
     series: [
       {
@@ -74,6 +76,11 @@ function stackValues(series: PlotProps['series']): number[][] {
 function smallestGap(times: readonly number[]): number {
   const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
   return gaps.length === 0 ? 30 * 86_400 : Math.min(...gaps);
+}
+
+/** The width of the axis of amounts. Its values are null before they are known. */
+function widthOf(values: readonly string[] | null): number {
+  return 16 + 7.2 * Math.max(3, ...(values ?? []).map(({ length }) => length));
 }
 
 function seriesOptions(
@@ -125,17 +132,20 @@ function drawMarks(
   ctx.fillStyle = colourOf('--text-muted');
   ctx.lineWidth = ratio;
   ctx.font = font.replace('12px', `${12 * ratio}px`);
-  marks.forEach(({ time, label }, index) => {
+  let lastRight = Number.NEGATIVE_INFINITY;
+  for (const { time, label } of marks) {
     const x = Math.round(plot.valToPos(time, 'x', true));
-    if (x < bbox.left || x > bbox.left + bbox.width) return;
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
-    // The label stays inside of the plot, and below that of the mark before it.
-    const isRight = x > bbox.left + bbox.width / 2;
-    ctx.textAlign = isRight ? 'right' : 'left';
-    ctx.fillText(label, x + (isRight ? -5 : 5) * ratio, bbox.top + (14 + 16 * index) * ratio);
-  });
+    // The label is above the plot, inside of its width, and above the label before it if they would overlap.
+    const { width } = ctx.measureText(label);
+    const left = Math.min(x - width / 2, ctx.canvas.width - width - 4 * ratio);
+    const line = left < lastRight + 8 * ratio ? 1 : 0;
+    ctx.fillText(label, left, bbox.top - (6 + 15 * line) * ratio);
+    lastRight = left + width;
+  }
   ctx.restore();
 }

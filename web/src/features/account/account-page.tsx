@@ -34,7 +34,7 @@ export function AccountPage() {
             key={each.title}
             to="/account"
             search={{ tab: each.tab }}
-            aria-current={each.tab === tab ? 'true' : undefined}
+            activeOptions={{ includeSearch: true, explicitUndefined: true }}
           >
             {each.title}
           </Link>

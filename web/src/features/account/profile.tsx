@@ -23,7 +23,7 @@ export function Profile({ me }: { me: Me }) {
             ['User', me.user],
             ['Mail', me.mail ?? '–'],
             ['Roles', me.roles.map(readable).join(', ')],
-            ['This session may', me.scopes.join(', ')],
+            ['Scopes of this session', me.scopes.join(', ')],
             ['Session ends', <Time key="end" value={me.expires_at} />],
           ]}
         />

@@ -53,12 +53,15 @@ export function MovementTable({ account, resource, charge, path, kind, page, onP
       <Table label="Movements, newest first">
         <thead>
           <tr>
-            <th scope="col">Date</th>
+            <th scope="col" className={styles.wide}>
+              Date
+            </th>
             <th scope="col">Movement</th>
             <th scope="col" className="number">
-              Change ({amounts.unit})
+              Change<span className={styles.wide}> ({amounts.unit})</span>
+              <div className={styles.narrow}>Balance</div>
             </th>
-            <th scope="col" className="number">
+            <th scope="col" className={`number ${styles.wide}`}>
               Balance ({amounts.unit})
             </th>
           </tr>
@@ -99,7 +102,9 @@ export function MovementTable({ account, resource, charge, path, kind, page, onP
 function BalanceRow({ name, amount }: { name: string; amount: string }) {
   return (
     <tr className={styles.balance}>
-      <td colSpan={3}>{name}</td>
+      <td className={styles.wide} />
+      <td>{name}</td>
+      <td className={`number ${styles.wide}`} />
       <td className="number">{amount}</td>
     </tr>
   );
@@ -114,23 +119,40 @@ interface MovementRowProps {
 function MovementRow({ movement, amounts, path }: MovementRowProps) {
   return (
     <tr>
-      <td className={styles.date}>
+      <td className={`${styles.date} ${styles.wide}`}>
         <Time value={movement.at} />
       </td>
       <td className={styles.movement}>
         {kindTexts[movement.kind]}{' '}
         {movement.job_id !== null && (
-          <Link to="/jobs/$hpc/$project/$jobId" params={{ ...path, jobId: movement.job_id }}>
+          <Link
+            to="/jobs/$hpc/$project/$jobId"
+            params={{ ...path, jobId: movement.job_id }}
+            className={styles.job}
+            title={movement.job_id}
+          >
             {movement.job_id}
           </Link>
         )}
         <div className={styles.note}>
-          {movement.reason}
-          {movement.reason !== '' && ' · '}by {movement.actor}
+          <span className={styles.narrow}>
+            <Time value={movement.at} />
+          </span>
+          {noteOf(movement)}
         </div>
       </td>
-      <td className={`number ${movement.change < 0 ? '' : styles.gain}`}>{formatChange(amounts, movement.change)}</td>
-      <td className="number">{amounts.format(movement.balance)}</td>
+      <td className="number">
+        <span className={movement.change > 0 ? styles.gain : undefined}>{formatChange(amounts, movement.change)}</span>
+        <div className={`${styles.narrow} ${styles.note}`}>{amounts.format(movement.balance)}</div>
+      </td>
+      <td className={`number ${styles.wide}`}>{amounts.format(movement.balance)}</td>
     </tr>
   );
+}
+
+/** The reason of a person, or that of the system. The name of the job is beside it already. */
+function noteOf({ reason, actor, job_id: jobId }: Movement): string {
+  const hasReason = reason !== '' && !(jobId !== null && reason.includes(jobId));
+  const isPerson = jobId === null && actor !== 'bursar';
+  return [hasReason ? reason : '', isPerson ? `by ${actor}` : ''].filter((part) => part !== '').join(' · ');
 }

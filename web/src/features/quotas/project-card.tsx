@@ -65,7 +65,10 @@ function Meter({ account, charge }: { account: AccountFigures; charge: ChargeUni
         {isLow && <Badge tone={available <= 0 ? 'bad' : 'warning'}>{available <= 0 ? 'Used up' : 'Little left'}</Badge>}
       </div>
       <div>
-        <span className={styles.free}>{free}</span> <span className="muted">free of {amount(granted)}</span>
+        <span className={styles.free}>{free}</span>{' '}
+        <span className="muted">
+          free of <span className={styles.amount}>{amount(granted)}</span>
+        </span>
       </div>
       <Bar
         label={label}
@@ -104,7 +107,7 @@ function Forecast({ time, path, charge }: ForecastProps) {
   return (
     <div className={styles.period}>
       <Period starts={time.starts} ends={time.ends} />
-      <p className={styles.forecast}>
+      <p>
         {rate.isPending && <Skeleton height="1.2em" width="70%" />}
         {rate.data !== undefined && <RunOut perDay={rate.data} time={time} charge={charge} />}
       </p>

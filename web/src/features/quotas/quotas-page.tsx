@@ -41,7 +41,8 @@ interface ProjectAccounts {
 
 function groupByProject(accounts: readonly AccountFigures[]): ProjectAccounts[] {
   const groups = Map.groupBy(accounts, ({ project_hpc: hpc, project_name: name }) => `${hpc}/${name}`);
-  return [...groups.values()].map((group) => ({
+  const inOrder = [...groups].sort(([one], [other]) => one.localeCompare(other));
+  return inOrder.map(([, group]) => ({
     hpc: group[0]?.project_hpc ?? '',
     name: group[0]?.project_name ?? '',
     accounts: group,

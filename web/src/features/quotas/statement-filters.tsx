@@ -62,7 +62,12 @@ export function StatementFilters({ search, from, onChange }: StatementFiltersPro
       />
       <div className={styles.presets}>
         {presets.map((preset) => (
-          <Button key={preset.title} look="quiet" onClick={() => onChange({ from: preset.from(), to: undefined })}>
+          <Button
+            key={preset.title}
+            look="quiet"
+            aria-pressed={search.to === undefined && search.from === preset.from()}
+            onClick={() => onChange({ from: preset.from(), to: undefined })}
+          >
             {preset.title}
           </Button>
         ))}

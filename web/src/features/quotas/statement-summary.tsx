@@ -3,6 +3,8 @@ import type { ReactNode } from 'react';
 import { type ChargeUnit, formatAmount, type Resource } from '../../shared/amount.ts';
 import { Card } from '../../ui/card.tsx';
 import { Time } from '../../ui/time.tsx';
+import { exactFormat, formatChange } from './exact-amount.ts';
+import type { Movement } from './movement-kinds.ts';
 import styles from './quotas.module.css';
 
 interface StatementSummaryProps {
@@ -14,9 +16,12 @@ interface StatementSummaryProps {
 /** The balances at both ends of the range, and the sums between them. */
 export function StatementSummary({ statement, resource, charge }: StatementSummaryProps) {
   const { opening_balance: opening, closing_balance: closing, movements } = statement[resource];
-  const amount = (value: number) => formatAmount(resource, value, charge);
+  const exact = exactFormat(resource, charge, [opening, ...movements.map(({ change }) => change)]);
+  const amount = (value: number) => `${exact.format(value)} ${exact.unit}`;
+  const signed = (value: number) => `${formatChange(exact, value)} ${exact.unit}`;
   const used = movements.reduce((total, movement) => total + movement.used, 0);
-  const other = closing - opening + used;
+  const held = movements.reduce((total, { kind, change }) => total - (isHold(kind) ? change : 0), 0);
+  const granted = closing - opening + used + held;
   const rate = statement.time.burn_rate_per_day;
   return (
     <Card>
@@ -24,17 +29,20 @@ export function StatementSummary({ statement, resource, charge }: StatementSumma
         <Figure name="Opening balance" value={amount(opening)}>
           <Time value={movements[0] === undefined || opening !== 0 ? statement.from : movements[0].at} form="date" />
         </Figure>
-        <Figure name="Granted and held" value={`${other < 0 ? '−' : '+'}${amount(Math.abs(other))}`}>
-          grants, less holds
+        <Figure name="Granted" value={signed(granted)}>
+          less what was withdrawn or expired
         </Figure>
-        <Figure name="Used" value={`${used > 0 ? '−' : ''}${amount(Math.abs(used))}`}>
+        <Figure name="Used" value={signed(-used)}>
           {resource === 'time' ? 'charged, less refunds' : 'by files of jobs'}
+        </Figure>
+        <Figure name="Held" value={signed(-held)}>
+          for jobs that have not ended
         </Figure>
         <Figure name="Closing balance" value={amount(closing)}>
           <Time value={statement.to} form="date" />
         </Figure>
         {resource === 'time' && (
-          <Figure name="Rate of use" value={`${amount(rate)} a day`}>
+          <Figure name="Rate of use" value={`${formatAmount('time', rate, charge)} / day`}>
             {statement.time.runs_out_at === null ? (
               'does not run out'
             ) : (
@@ -48,6 +56,8 @@ export function StatementSummary({ statement, resource, charge }: StatementSumma
     </Card>
   );
 }
+
+const isHold = (kind: Movement['kind']) => kind === 'reserve' || kind === 'release';
 
 function Figure({ name, value, children }: { name: string; value: string; children: ReactNode }) {
   return (

@@ -54,7 +54,7 @@ export function SystemCard({ system }: { system: System }) {
           </p>
         )}
         <p className="muted">
-          {system.detail} ({status.toLowerCase()} since <Time value={system.status_since} />)
+          {capitalise(system.detail)} ({status.toLowerCase()} since <Time value={system.status_since} />)
         </p>
         <dl className={styles.counts}>
           <Count name="Running" value={system.running_jobs} />
@@ -66,6 +66,8 @@ export function SystemCard({ system }: { system: System }) {
     </Card>
   );
 }
+
+const capitalise = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function Count({ name, value }: { name: string; value: number }) {
   return (
