@@ -1,9 +1,26 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import { nullable, nullableInteger, nullableString, stage, stringReference, timestamp } from './fields.ts';
+import {
+  nullable,
+  nullableInteger,
+  nullableString,
+  nullableTime,
+  stage,
+  stringReference,
+  timestamp,
+} from './fields.ts';
 import { exampleJob } from './job.ts';
 
 const timelineTypes = [...Object.keys(eventKinds), 'ledger.refund'];
+
+const exampleRequest = {
+  command: 'sbatch run.sh',
+  tool: null,
+  nodes: 1,
+  cores_per_node: 1,
+  runtime: 0.1,
+  params: {},
+};
 
 const TimelineEntry = Type.Object(
   {
@@ -24,14 +41,38 @@ const TimelineEntry = Type.Object(
   { additionalProperties: false },
 );
 
+/** The request of a job as it was granted, in the words of a submission. */
+export const GrantedRequestSchema = Type.Object(
+  {
+    command: nullableString('The command, on batch systems.'),
+    tool: nullableString('The tool, on tool systems.'),
+    nodes: Type.Integer({ description: 'Number of nodes.' }),
+    cores_per_node: Type.Integer({ description: 'Number of cores on each node.' }),
+    runtime: Type.Number({ description: 'Hours of wall-clock time granted.' }),
+    params: Type.Union(
+      [Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])), Type.Null()],
+      { description: 'The given parameters of the tool; null if they are unknown, for jobs of earlier versions.' },
+    ),
+  },
+  {
+    $id: 'GrantedRequest',
+    additionalProperties: false,
+    examples: [exampleRequest],
+  },
+);
+
 /** The history of one job. */
 export const TimelineSchema = Type.Object(
   {
     job: Type.Ref('Job'),
     tags: Type.Array(Type.String(), { description: 'The tags of the job.' }),
-    asked_seconds: Type.Integer({ description: 'Requested time, in charged seconds.' }),
+    request: Type.Ref('GrantedRequest'),
+    started_at: nullableTime('When the job started; null if it has not started.'),
+    asked_seconds: Type.Integer({ description: 'Requested time, put on hold until the end, in charged seconds.' }),
     used_seconds: nullableInteger('Wall-clock runtime, in seconds; null until the job has ended.'),
     charged_seconds: nullableInteger('Charged seconds, minus refunds; null until the job has ended.'),
+    refunded_seconds: Type.Integer({ description: 'Charged seconds that were refunded.' }),
+    space_bytes: nullableInteger('Size of the files of the job, in bytes; null until the job has ended.'),
     entries: Type.Array(TimelineEntry, { description: 'Oldest first.' }),
   },
   {
@@ -41,9 +82,13 @@ export const TimelineSchema = Type.Object(
       {
         job: exampleJob,
         tags: ['sweep-17'],
+        request: exampleRequest,
+        started_at: null,
         asked_seconds: 360,
         used_seconds: null,
         charged_seconds: null,
+        refunded_seconds: 0,
+        space_bytes: null,
         entries: [
           {
             at: '2026-01-31T12:00:00.000Z',

@@ -14,11 +14,17 @@ class Timeline(Table):
     def __init__(self, data: Row) -> None:
         columns = ["at", "type", "stage", "outcome", "reason", "exit_code", "used_seconds", "charged_seconds"]
         super().__init__(data["entries"], columns)
+        #: Command or tool, nodes, cores_per_node, runtime and params, as granted.
+        self.request: Row = data["request"]
+        self.started_at: Optional[str] = data["started_at"]
         self.tags: List[str] = list(data["tags"])
         #: Requested time, wall-clock time and charged time. The latter two are None until the job has ended.
         self.asked_seconds: int = data["asked_seconds"]
         self.used_seconds: Optional[int] = data["used_seconds"]
         self.charged_seconds: Optional[int] = data["charged_seconds"]
+        self.refunded_seconds: int = data["refunded_seconds"]
+        #: Size of the files. None until the job has ended.
+        self.space_bytes: Optional[int] = data["space_bytes"]
 
     def cost_text(self) -> str:
         if self.charged_seconds is None:

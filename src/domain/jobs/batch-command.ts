@@ -1,3 +1,4 @@
+import { assertNever } from '../errors.ts';
 import type { JobCommand } from './job.ts';
 import { splitWords, unclosedQuote } from './split-words.ts';
 import { findScriptPathError } from './start-file.ts';
@@ -33,13 +34,31 @@ const shortOptions: Record<string, string> = {
 
 export type ParsedBatchCommand = { ok: true; command: JobCommand } | { ok: false; error: string };
 
+const isSbatch = (text: string) => /^\s*sbatch(\s|$)/.test(text);
+
 /** Parses `sbatch [options] script args` into a script command. Any other text is a line for the shell. */
 export function parseBatchCommand(text: string): ParsedBatchCommand {
-  if (!/^\s*sbatch(\s|$)/.test(text)) return { ok: true, command: { kind: 'line', line: text } };
+  if (!isSbatch(text)) return { ok: true, command: { kind: 'line', line: text } };
   const words = splitWords(text);
   if (words === null) return invalid(unclosedQuote);
   return parseSbatchArguments(words.slice(1));
 }
+
+/** Formats a command so that `parseBatchCommand` returns the same one. Null for the argv of a tool. */
+export function formatBatchCommand(command: JobCommand): string | null {
+  switch (command.kind) {
+    case 'line':
+      return isSbatch(command.line) ? `sbatch --wrap=${quoteWord(command.line)}` : command.line;
+    case 'script':
+      return ['sbatch', command.script, ...command.args].map(quoteWord).join(' ');
+    case 'argv':
+      return null;
+    default:
+      return assertNever(command);
+  }
+}
+
+const quoteWord = (word: string) => (/^[\w./:=+,@%-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 /**
  * Returns the first error in the `#SBATCH` directives of a script, or null. Directives may use the same options as the

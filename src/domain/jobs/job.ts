@@ -94,6 +94,8 @@ export interface JobRequest {
   entry: string | null;
   /** The top folder of the zip, if the job starts in it and not at the top. */
   startFolder?: string;
+  /** The parameters of the tool that the caller gave. Jobs of batch systems and of earlier versions have none. */
+  params?: Readonly<Record<string, string | string[]>>;
   /** Words of the owner's choice, to find jobs again. Not empty. */
   tags?: readonly string[];
 }

@@ -40,7 +40,7 @@ export function parsePayload(text: string, system: HpcSystem): JobRequest {
   return { title, nodes, coresPerNode, runtimeHours, ...program, ...(tags.length > 0 ? { tags } : {}) };
 }
 
-type Program = Pick<JobRequest, 'command' | 'tool' | 'entry'>;
+type Program = Pick<JobRequest, 'command' | 'tool' | 'entry' | 'params'>;
 /** Stands in for an invalid command until `parsePayload` throws. */
 const invalidProgram: Program = { command: { kind: 'argv', argv: [] }, tool: null, entry: null };
 
@@ -95,7 +95,13 @@ function parseToolProgram(payload: Payload, system: HpcSystem, errors: FieldErro
     return invalidProgram;
   }
   const values = parseToolParameters(payload, tool, errors);
-  return { command: { kind: 'argv', argv: buildToolArgv(tool, values) }, tool: name, entry: tool.entry ?? null };
+  const params = Object.fromEntries(Object.entries(values).filter(([field]) => Object.hasOwn(payload, field)));
+  return {
+    command: { kind: 'argv', argv: buildToolArgv(tool, values) },
+    tool: name,
+    entry: tool.entry ?? null,
+    params,
+  };
 }
 
 function rejectUnknownFields(

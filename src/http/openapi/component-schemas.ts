@@ -31,7 +31,7 @@ import { BatchPayloadSchema, PayloadSchema, ToolPayloadSchema } from '../../cont
 import { QuotaSchema } from '../../contract/quota.ts';
 import { SessionSchema } from '../../contract/session.ts';
 import { SystemSchema } from '../../contract/system.ts';
-import { TimelineSchema } from '../../contract/timeline.ts';
+import { GrantedRequestSchema, TimelineSchema } from '../../contract/timeline.ts';
 import { DeliverySchema, WebhookSchema, WebhookWithSecretSchema } from '../../contract/webhook.ts';
 import type { HpcSystem } from '../../domain/systems/system.ts';
 import { ErrorCodeSchema, ProblemSchema } from '../response/problem.ts';
@@ -73,6 +73,7 @@ export const componentSchemas: TSchema[] = [
   EventSchema,
   EventTypeSchema,
   EventPageSchema,
+  GrantedRequestSchema,
   TimelineSchema,
   WebhookSchema,
   WebhookWithSecretSchema,

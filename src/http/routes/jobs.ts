@@ -203,7 +203,8 @@ function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): vo
         ...describeRoute(tag, scope.operationId('getJobTimeline'), scope.describe('job: its timeline'), {
           200: describeJson(Type.Ref('Timeline'), 'The history of the job.'),
         }),
-        description: 'Every transition with its reason, and the time that was requested, used and charged.',
+        description:
+          'Every transition with its reason; the request; the time that was requested, used, charged and refunded.',
         params,
       },
       handler: async (request, reply) => {

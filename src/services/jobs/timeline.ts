@@ -1,5 +1,7 @@
-import { toIsoTime } from '../../contract/json-format.ts';
-import { type TimelineEntryJson, toTimelineJson } from '../../contract/timeline.ts';
+import type { Static } from 'typebox';
+import { toIsoTime, toIsoTimeOrNull } from '../../contract/json-format.ts';
+import { type GrantedRequestSchema, type TimelineEntryJson, toTimelineJson } from '../../contract/timeline.ts';
+import { formatBatchCommand } from '../../domain/jobs/batch-command.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { type EventRecord, listJobEvents } from '../../store/events/events.ts';
 import type { JobRecord } from '../../store/jobs/jobs.ts';
@@ -22,15 +24,40 @@ export async function readTimeline(
   const entries = [...events.map((event) => eventEntry(event, charges)), ...charges.refunds.map(refundEntry)];
   return toTimelineJson(job.publicJson, {
     tags: [...(job.request.tags ?? [])],
+    request: publicRequest(job),
+    started_at: toIsoTimeOrNull(startedAt(job)),
     asked_seconds: charges.heldSeconds,
     used_seconds: usedSeconds(job),
     charged_seconds: charges.resolution && charges.resolution.timeSeconds - refunded,
+    refunded_seconds: refunded,
+    space_bytes: usedSpace(job, charges),
     entries: entries.sort((a, b) => Date.parse(a.at) - Date.parse(b.at)),
   });
 }
 
 function usedSeconds({ status }: JobRecord): number | null {
   return 'elapsedSeconds' in status ? status.elapsedSeconds : null;
+}
+
+function startedAt({ status }: JobRecord): number | null {
+  return 'startedAt' in status ? status.startedAt : null;
+}
+
+/** The size at the end of the job. Its deletion has freed the space. */
+function usedSpace({ status }: JobRecord, { resolution }: JobCharges): number | null {
+  return status.state === 'deleted' ? 0 : (resolution?.spaceBytes ?? null);
+}
+
+function publicRequest({ request }: JobRecord): Static<typeof GrantedRequestSchema> {
+  const { command, tool, nodes, coresPerNode, runtimeHours, params = tool === null ? {} : null } = request;
+  return {
+    command: formatBatchCommand(command),
+    tool,
+    nodes,
+    cores_per_node: coresPerNode,
+    runtime: runtimeHours,
+    params,
+  };
 }
 
 const emptyEntry: Omit<TimelineEntryJson, 'at' | 'type'> = {

@@ -5,7 +5,7 @@ import { getHold, type JobAttempt } from './ledger.ts';
 export interface JobCharges {
   heldSeconds: number;
   /** Null before the job has ended. */
-  resolution: { timeSeconds: number; rule: string } | null;
+  resolution: { timeSeconds: number; spaceBytes: number; rule: string } | null;
   refunds: { at: number; seconds: number; reason: string }[];
 }
 
@@ -13,7 +13,7 @@ export async function getJobCharges(db: Db, job: JobAttempt): Promise<JobCharges
   const hold = await getHold(db, job);
   const resolution = await db
     .selectFrom('resolutions')
-    .select(['time_seconds as timeSeconds', 'rule'])
+    .select(['time_seconds as timeSeconds', 'space_bytes as spaceBytes', 'rule'])
     .where('hold_id', '=', hold.id)
     .executeTakeFirst();
   const refunds = await db

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Event, Job } from '#client';
+import type { Event, Job, Timeline } from '#client';
 import { type Caller, createCaller } from '../../support/api.ts';
 import { jobPath, releaseJob, submitShellLine, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -189,7 +189,7 @@ describe('commands about jobs', () => {
     assert.equal(files.code, 1, files.stderr);
   });
 
-  test('resubmit submits the files again, with the tool of the id or a command that is given', async () => {
+  test('resubmit submits the files again, with the request of the earlier job or a command that is given', async () => {
     const again = await bursar.run('job', 'resubmit', finished.job_id, '--title', 'again');
     assert.equal(again.code, 0, again.stderr);
     const job = (await bursar.json<Job[]>('jobs', '--title', 'again'))[0] as Job;
@@ -204,9 +204,10 @@ describe('commands about jobs', () => {
     const batch = await submitShellLine(me, '/jobs/hpc_one/', 'echo content > kept', { title: 'batch' });
     await me.waitUntilFinished(batch.body);
     const { job_id: id } = batch.body;
-    const refused = await bursar.run('job', 'resubmit', id);
-    assert.deepEqual([refused.code, refused.stdout], [2, '']);
-    assert.match(refused.stderr, /does not store what the job ran.*\n.*--command/);
+    const same = await bursar.json<Job>('job', 'resubmit', id, '--nodes', '2');
+    const { request } = await bursar.json<Timeline>('job', 'timeline', same.job_id);
+    assert.deepEqual([request.command, request.nodes, same.title], ['echo content > kept', 2, 'batch']);
+    await me.waitUntilFinished(same);
     const repeated = await bursar.json<Job>('job', 'resubmit', id, '--command', 'cat kept', '--runtime', '6m');
     assert.deepEqual([repeated.title, repeated.runtime], ['batch', 0.1]);
     await me.waitUntilFinished(repeated);

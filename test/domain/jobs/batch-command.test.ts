@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { parseBatchCommand } from '../../../src/domain/jobs/batch-command.ts';
+import { formatBatchCommand, parseBatchCommand } from '../../../src/domain/jobs/batch-command.ts';
 import type { JobCommand } from '../../../src/domain/jobs/job.ts';
 
 function parse(text: string): JobCommand {
@@ -234,5 +234,28 @@ describe('parseBatchCommand: quotes', () => {
       }),
       { numRuns: 2000 },
     );
+  });
+});
+
+describe('formatBatchCommand', () => {
+  test('returns a text that is parsed to the same command', () => {
+    const word = fc.oneof(fc.string(), fc.constantFrom("it's", '', '--nodes', 'a b', '$HOME', '\\', '"'));
+    const name = fc.constantFrom('run.sh', 'my scripts/run "it" now.sh', "it's.sh");
+    fc.assert(
+      fc.property(name, fc.array(word), (scriptName, args) => {
+        const command = script(scriptName, ...args);
+        assert.deepEqual(parse(formatBatchCommand(command) ?? ''), command);
+      }),
+    );
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.constantFrom('sbatch run.sh', " sbatch 'it'", 'echo "a"')), (text) => {
+        assert.deepEqual(parse(formatBatchCommand(line(text)) ?? ''), line(text));
+      }),
+    );
+  });
+
+  test('leaves plain words as they are, and has no text for the argv of a tool', () => {
+    assert.equal(formatBatchCommand(script('run.sh', '--n=2', 'a b')), "sbatch run.sh --n=2 'a b'");
+    assert.equal(formatBatchCommand({ kind: 'argv', argv: ['bash'] }), null);
   });
 });

@@ -141,6 +141,7 @@ describe('parsePayload for a tool system', () => {
       command: { kind: 'argv', argv: ['bash', 'main.sh'] },
       tool: 'BASH',
       entry: 'main.sh',
+      params: {},
     } satisfies JobRequest);
   });
 
@@ -157,7 +158,8 @@ describe('parsePayload for a tool system', () => {
   });
 
   test('accepts the parameters of the requested tool only', () => {
-    const { command } = parse({ tool: 'SOLVER', steps: '7', mesh: 'a b' }, system);
+    const { command, params } = parse({ tool: 'SOLVER', steps: '7', mesh: 'a b' }, system);
+    assert.deepEqual(params, { steps: '7', mesh: 'a b' });
     assert.deepEqual(command, { kind: 'argv', argv: ['solve', '--steps=7', 'a b'] });
     assert.deepEqual(invalidFields({ tool: 'BASH', steps: 7 }, system), ['steps']);
     assert.deepEqual(invalidFields({ tool: 'SOLVER' }, system), ['steps']);

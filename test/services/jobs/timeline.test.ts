@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { loadOpenApiContract } from '../../support/contract.ts';
 import {
+  bashZip,
   cancelJob,
   jobPath,
   runThroughAllStages,
@@ -27,6 +28,10 @@ interface Timeline {
   asked_seconds: number;
   used_seconds: number | null;
   charged_seconds: number | null;
+  refunded_seconds: number;
+  space_bytes: number | null;
+  started_at: string | null;
+  request: Record<string, unknown>;
   entries: Entry[];
 }
 
@@ -73,6 +78,11 @@ describe('the timeline of a job', () => {
     assert.equal(ended?.charged_seconds, 2 * Number(sums.used_seconds));
     assert.equal(sums.charged_seconds, ended?.charged_seconds);
     assert.equal(ended?.charge_rule, 'used: failed');
+    const { command, ...rest } = sums.request;
+    assert.match(String(command), /; sleep 1; exit 3$/);
+    assert.deepEqual(rest, { tool: null, nodes: 1, cores_per_node: 2, runtime: 0.5, params: {} });
+    assert.ok(Date.parse(sums.started_at ?? '') <= Date.parse(running?.at ?? ''));
+    assert.deepEqual([typeof sums.space_bytes, sums.refunded_seconds], ['number', 0]);
     assert.deepEqual(
       entries.map(({ at }) => at).toSorted(),
       entries.map(({ at }) => at),
@@ -83,11 +93,13 @@ describe('the timeline of a job', () => {
     const { body } = await submitShellLine(me, '/jobs/hpc_two/', waitForGoScript);
     await waitForStage(me, body, 'RUNNING');
     const before = await timelineOf(me, body);
-    assert.deepEqual([before.used_seconds, before.charged_seconds], [null, null]);
+    assert.deepEqual([before.used_seconds, before.charged_seconds, before.space_bytes], [null, null, null]);
+    assert.equal(typeof before.started_at, 'string');
     assert.equal(before.entries.at(-1)?.type, 'job.running');
     await cancelJob(me, body);
     await me.send('DELETE', jobPath(body));
-    const { entries } = await timelineOf(me, body);
+    const { entries, space_bytes } = await timelineOf(me, body);
+    assert.equal(space_bytes, 0);
     assert.deepEqual(
       entries.slice(-2).map(({ type, stage, outcome }) => [type, stage, outcome]),
       [
@@ -103,6 +115,19 @@ describe('the timeline of a job', () => {
     await me.waitUntilFinished(body);
     const { body: untagged } = await submitShellLine(me, '/jobs/hpc_one/', 'true');
     assert.deepEqual((await timelineOf(me, untagged)).tags, []);
+  });
+
+  test('shows the request, so that the job can be submitted again', async () => {
+    const payload = { tool: 'BASH', arguments: ['-x', 'a b'], runtime: '0.25', core_number: '2' };
+    const { body } = await me.submit('/jobs/hpc_two/', payload, bashZip);
+    const { request } = await timelineOf(me, body);
+    const params = { arguments: ['-x', 'a b'] };
+    assert.deepEqual(request, { command: null, tool: 'BASH', nodes: 1, cores_per_node: 2, runtime: 0.25, params });
+    const { body: again } = await me.submit('/jobs/hpc_two/', { tool: request.tool, ...params }, bashZip);
+    assert.deepEqual((await timelineOf(me, again)).request.params, params);
+    const { body: plain } = await me.submit('/jobs/hpc_two/', { tool: 'BASH' }, bashZip);
+    assert.deepEqual((await timelineOf(me, plain)).request.params, {});
+    for (const job of [body, again, plain]) await me.waitUntilFinished(job);
   });
 
   test('shows that a rejected job never ran and was not charged', async () => {
@@ -126,7 +151,8 @@ describe('the timeline of a job', () => {
       JSON.stringify({ job_id: job.job_id, amount: 1, reason: 'it was our fault' }),
     );
     assert.equal(refund.status, 201, refund.text);
-    const { entries, charged_seconds: chargedAfterRefund } = await timelineOf(me, job);
+    const { entries, charged_seconds: chargedAfterRefund, refunded_seconds } = await timelineOf(me, job);
+    assert.equal(refunded_seconds, 1);
     const last = entries.at(-1);
     assert.deepEqual([last?.type, last?.reason, last?.charged_seconds], ['ledger.refund', 'it was our fault', -1]);
     assert.equal(chargedAfterRefund, Number(charged) - 1);

@@ -973,14 +973,48 @@ export type EventPage = {
     next: number;
 };
 
+export type GrantedRequest = {
+    /**
+     * The command, on batch systems.
+     */
+    command: string | null;
+    /**
+     * The tool, on tool systems.
+     */
+    tool: string | null;
+    /**
+     * Number of nodes.
+     */
+    nodes: number;
+    /**
+     * Number of cores on each node.
+     */
+    cores_per_node: number;
+    /**
+     * Hours of wall-clock time granted.
+     */
+    runtime: number;
+    /**
+     * The given parameters of the tool; null if they are unknown, for jobs of earlier versions.
+     */
+    params: {
+        [key: string]: string | Array<string>;
+    } | null;
+};
+
 export type Timeline = {
     job: Job;
     /**
      * The tags of the job.
      */
     tags: Array<string>;
+    request: GrantedRequest;
     /**
-     * Requested time, in charged seconds.
+     * When the job started; null if it has not started.
+     */
+    started_at: string | null;
+    /**
+     * Requested time, put on hold until the end, in charged seconds.
      */
     asked_seconds: number;
     /**
@@ -991,6 +1025,14 @@ export type Timeline = {
      * Charged seconds, minus refunds; null until the job has ended.
      */
     charged_seconds: number | null;
+    /**
+     * Charged seconds that were refunded.
+     */
+    refunded_seconds: number;
+    /**
+     * Size of the files of the job, in bytes; null until the job has ended.
+     */
+    space_bytes: number | null;
     /**
      * Oldest first.
      */

@@ -26,13 +26,17 @@ export function jobCommands(program: Command): void {
     .action(runs(() => import('./download.ts')));
   userCommand(job, 'resubmit', 'submit a new job with the files of an earlier one')
     .argument(...jobArgument)
-    .option('--command <command>', 'the command, for batch systems: the server does not store that of the earlier job')
-    .option('--tool <tool>', 'the tool; default: the one in the id of the earlier job')
-    .option('--nodes <number>', 'nodes; default: that of the system')
-    .option('--cores <number>', 'cores on each node; default: that of the system')
+    .option('--command <command>', 'the command, for batch systems; default: that of the earlier job')
+    .option('--tool <tool>', 'the tool; default: that of the earlier job')
+    .option('--nodes <number>', 'nodes; default: those of the earlier job')
+    .option('--cores <number>', 'cores on each node; default: those of the earlier job')
     .option('--runtime <time>', 'hours, or 90m, 2d; default: that of the earlier job')
     .option('--title <title>', 'default: that of the earlier job')
-    .option('--param <name=value>', 'a parameter of the tool; may be repeated', collect)
+    .option(
+      '--param <name=value>',
+      'a parameter of the tool; may be repeated; default: those of the earlier job',
+      collect,
+    )
     .addHelpText(
       'after',
       `

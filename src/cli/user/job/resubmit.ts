@@ -1,9 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Bursar, type Job, type JobHandle, openZip, type System, saveArchive } from '#client';
+import { type JobHandle, openZip, saveArchive } from '#client';
 import type { Context } from '../context.ts';
-import { usageError } from '../errors.ts';
 import { parseCount, parseHours } from '../parse-options.ts';
 import { parseParameters } from '../submit/parameters.ts';
 import { createProgress } from '../terminal/progress.ts';
@@ -20,20 +19,32 @@ interface ResubmitOptions {
   param?: string[];
 }
 
-/** Submits a new job with the files, the title and the runtime of an earlier one. */
+/** Submits a new job with the files and the request of an earlier one. Options replace parts of the request. */
 export async function run(context: Context, options: ResubmitOptions): Promise<void> {
   const client = await context.client();
   const earlier = await findJob(context, options.job);
+  const changes = {
+    nodes: parseCount('--nodes', options.nodes),
+    coresPerNode: parseCount('--cores', options.cores),
+    runtime: parseHours(options.runtime),
+    params: parseParameters(options.param),
+  };
   const { hpc, project_name: project } = client.job(earlier);
+  const { request: granted } = await client.job(earlier).timeline({ signal: context.signal });
+  if (granted.params === null) {
+    context.note('The parameters of the tool are not stored, because the job is of an earlier version of Bursar.');
+  }
+  const isOtherTool = options.tool !== undefined && options.tool !== granted.tool;
   const request = {
     hpc,
     project,
-    ...(await chooseProgram(context, client, earlier, options)),
-    nodes: parseCount('--nodes', options.nodes),
-    coresPerNode: parseCount('--cores', options.cores),
-    runtime: parseHours(options.runtime) ?? earlier.runtime,
+    command: options.command ?? granted.command ?? undefined,
+    tool: options.tool ?? granted.tool ?? undefined,
+    nodes: changes.nodes ?? granted.nodes,
+    coresPerNode: changes.coresPerNode ?? granted.cores_per_node,
+    runtime: changes.runtime ?? granted.runtime,
     title: options.title ?? earlier.title,
-    params: parseParameters(options.param),
+    params: { ...(isOtherTool ? {} : granted.params), ...changes.params },
   };
   const folder = await mkdtemp(join(tmpdir(), 'bursar-resubmit-'));
   try {
@@ -69,19 +80,4 @@ async function transfer<T>(
   } finally {
     progress.end();
   }
-}
-
-/** The server does not tell the command of a job. The tool is a part of the ids of most tool systems. */
-async function chooseProgram({ signal }: Context, { api }: Bursar, earlier: Job, options: ResubmitOptions) {
-  const { command, tool } = options;
-  if (command !== undefined || tool !== undefined) return { command, tool };
-  const system = await api.getSystem({ path: { hpc: earlier.project_hpc.toLowerCase() }, signal });
-  const found = toolOf(earlier, system);
-  if (found !== undefined) return { tool: found };
-  const option = system.kind === 'tool' ? '--tool' : '--command';
-  throw usageError(`The server does not store what the job ran.`, `Give it again: bursar job resubmit … ${option} "…"`);
-}
-
-function toolOf({ job_id: id }: Job, { tools }: System): string | undefined {
-  return tools.map(({ name }) => name).find((name) => id.includes(`-${name}-`));
 }
