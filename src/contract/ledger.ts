@@ -37,7 +37,9 @@ export const QuoteSchema = Type.Object(
   },
 );
 
-const unit = Type.Enum(['seconds', 'KB']);
+const chargedUnit = Type.Enum(['core-seconds', 'node-seconds', 'seconds', 'KB'], {
+  description: 'Of all amounts: `core-seconds`, `node-seconds` or `seconds`, as the system charges; `KB`.',
+});
 
 const Movement = Type.Object({
   id: Type.Integer({
@@ -69,9 +71,7 @@ const Movement = Type.Object({
 });
 
 const accountStatement = {
-  unit: Type.Enum(['core-seconds', 'node-seconds', 'seconds', 'KB'], {
-    description: 'Of all amounts: `core-seconds`, `node-seconds` or `seconds`, as the system charges; `KB`.',
-  }),
+  unit: chargedUnit,
   opening_balance: Type.Number(),
   closing_balance: Type.Number(),
   movements: Type.Array(Movement),
@@ -152,28 +152,52 @@ export const UsageSchema = Type.Object(
   },
 );
 
-export const AccountSchema = Type.Object(
+const accountFields = {
+  user: nullableString('The user of a cap; null for the pool of the project.'),
+  resource,
+  unit: Type.Enum(['seconds', 'KB']),
+  granted: Type.Number({ description: 'Amount that the account may use.' }),
+  held: Type.Number({ description: 'Amount on hold for unfinished jobs.' }),
+  used: Type.Number({ description: 'Amount that was charged; of space, the amount that is occupied.' }),
+  available: Type.Number({ description: 'Amount for new jobs; negative after use beyond the grant.' }),
+};
+const exampleAccount = {
+  user: null,
+  resource: 'time',
+  unit: 'seconds',
+  granted: 18_000_000,
+  held: 360,
+  used: 4320,
+  available: 17_995_320,
+};
+
+export const AccountSchema = Type.Object(accountFields, {
+  $id: 'Account',
+  additionalProperties: false,
+  examples: [exampleAccount],
+});
+
+/** An account with its project and its period. */
+export const ProjectAccountSchema = Type.Object(
   {
-    user: nullableString('The user of a cap; null for the pool of the project.'),
-    resource,
-    unit,
-    granted: Type.Number(),
-    held: Type.Number(),
-    used: Type.Number(),
-    available: Type.Number(),
+    ...accountFields,
+    unit: chargedUnit,
+    project_hpc: Type.String(),
+    project_name: Type.String(),
+    starts: nullableTime('Start of the period of a grant of time; null for space.'),
+    ends: nullableTime('End of the period of a grant of time; null for space, and for a period without end.'),
   },
   {
-    $id: 'Account',
+    $id: 'ProjectAccount',
     additionalProperties: false,
     examples: [
       {
-        user: null,
-        resource: 'time',
-        unit: 'seconds',
-        granted: 18_000_000,
-        held: 360,
-        used: 4320,
-        available: 17_995_320,
+        ...exampleAccount,
+        unit: 'core-seconds',
+        project_hpc: 'HPC_ONE',
+        project_name: 'proj_hpc_one_01',
+        starts: '2026-01-01T00:00:00.000Z',
+        ends: null,
       },
     ],
   },
@@ -193,6 +217,11 @@ export const LedgerVerificationSchema = Type.Object(
   },
 );
 
+const timeUnits = { core: 'core-seconds', node: 'node-seconds', wall: 'seconds' } as const satisfies Record<
+  ChargeUnit,
+  string
+>;
+
 interface AccountFields extends AccountBalance {
   /** The user of a cap; empty for the pool of the project. */
   holder: string;
@@ -209,6 +238,25 @@ export function publicAccount(account: AccountFields): Static<typeof AccountSche
     held: account.held / size,
     used: (account.posted + account.overrun) / size,
     available: availableBalance(account) / size,
+  };
+}
+
+interface ProjectAccountFields extends AccountFields {
+  hpc: string;
+  name: string;
+  charge: ChargeUnit;
+  starts_at: number | null;
+  ends_at: number | null;
+}
+
+export function publicProjectAccount(account: ProjectAccountFields): Static<typeof ProjectAccountSchema> {
+  return {
+    ...publicAccount(account),
+    unit: account.resource === 'time' ? timeUnits[account.charge] : publicUnits.space.name,
+    project_hpc: publicSystemName(account.hpc),
+    project_name: account.name,
+    starts: toIsoTimeOrNull(account.starts_at),
+    ends: toIsoTimeOrNull(account.ends_at),
   };
 }
 
@@ -240,11 +288,6 @@ interface StatementFields {
   time: AccountStatementFields & { perDay: number; runsOutAt: number | null };
   space: AccountStatementFields;
 }
-
-const timeUnits = { core: 'core-seconds', node: 'node-seconds', wall: 'seconds' } as const satisfies Record<
-  ChargeUnit,
-  string
->;
 
 export function publicStatement(statement: StatementFields): Static<typeof StatementSchema> {
   const { time, space } = statement;

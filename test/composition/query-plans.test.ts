@@ -100,7 +100,14 @@ async function useServer(url: string, token: string, adminToken: string, cleanup
       '/jobs/?since=2020-01-01T00:00:00Z',
     ],
     ...['/job-summaries/?limit=5', '/job-summaries/?terminal=false&hpc=hpc_one', '/job-summaries/?tag=common&limit=5'],
-    ...['/jobs/?tag=common&limit=5', '/quotas/', '/quotas/hpc_one/', '/quotas/hpc_one/proj_hpc_one_01/', '/usage/'],
+    ...[
+      '/jobs/?tag=common&limit=5',
+      '/quotas/',
+      '/quotas/hpc_one/',
+      '/quotas/hpc_one/proj_hpc_one_01/',
+      '/usage/',
+      '/accounts/',
+    ],
     ...[jobPath(ended), `${jobPath(ended)}timeline/`, '/hpc/', '/events/?after=0&limit=5', '/webhooks/'],
     ...[`/webhooks/${webhook.body.id}/`, `/webhooks/${webhook.body.id}/deliveries/?limit=5`],
     ...['/quotas/hpc_one/proj_hpc_one_01/statement/', '/readyz', '/metrics'],
@@ -110,7 +117,7 @@ async function useServer(url: string, token: string, adminToken: string, cleanup
     ...['/admin/jobs/?limit=5', '/admin/jobs/?limit=5&terminal=false', '/admin/jobs/?limit=5&hpc=hpc_one'],
     ...[`/admin/jobs/?limit=5&user_id=${ended.owner}`, '/admin/usage/', `/admin/usage/${ended.owner}/`],
     ...['/admin/job-summaries/?limit=5', `/admin/job-summaries/?user_id=${ended.owner}&limit=5`],
-    ...['/admin/systems/', '/admin/audit/?limit=5', `/admin/quotas/${ended.owner}/`],
+    ...['/admin/systems/', '/admin/audit/?limit=5', `/admin/accounts/${ended.owner}/`, `/admin/quotas/${ended.owner}/`],
   ];
   for (const path of adminPaths) assert.equal((await admin.get(path)).status, 200, path);
   await endpoint.waitForRequests(4);

@@ -16,6 +16,7 @@ import { JobSummaryPageSchema, JobSummarySchema } from '../../contract/job-summa
 import {
   AccountSchema,
   LedgerVerificationSchema,
+  ProjectAccountSchema,
   QuoteSchema,
   StatementSchema,
   UsageSchema,
@@ -52,6 +53,7 @@ export const componentSchemas: TSchema[] = [
   StatementSchema,
   UsageSchema,
   AccountSchema,
+  ProjectAccountSchema,
   LedgerVerificationSchema,
   ProjectSchema,
   MemberSchema,

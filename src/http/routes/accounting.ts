@@ -27,13 +27,49 @@ const movementColumns = [
 ];
 const usageColumns = ['user', 'project_hpc', 'project_name', 'month', 'jobs', 'time_seconds'];
 
-/** Quotes, statements and usage. */
+/** Accounts, quotes, statements and usage. */
 export function accountingRoutes(app: FastifyInstance, accounting: AccountingService, access: AccessService): void {
+  accountRoutes(app, accounting, access);
   quoteRoutes(app, accounting);
   const quotas = ownerScopes('quotas', access);
   for (const scope of [quotas.own, quotas.ofUser]) statementRoute(app, accounting, scope);
   const usage = ownerScopes('usage', access);
   for (const scope of [usage.own, usage.ofUser, usage.allUsers]) usageRoute(app, accounting, scope);
+}
+
+function accountRoutes(app: FastifyInstance, accounting: AccountingService, access: AccessService): void {
+  const response = { 200: describeJson(Type.Array(Type.Ref('ProjectAccount')), 'The accounts, by project.') };
+  const description = 'Granted, held, used and available time of the current period, and space.';
+  const { own, ofUser } = ownerScopes('accounts', access);
+  for (const scope of [own, ofUser]) {
+    addResource(app, scope.prefix, {
+      GET: {
+        access: { action: 'quotas.read', reach: scope.reach },
+        schema: {
+          ...describeRoute(
+            scope.tag === 'accounts' ? 'quotas' : scope.tag,
+            scope.operationId('listAccounts'),
+            scope.describe('accounts on all systems'),
+            response,
+          ),
+          description: `${description} The caps of the user, and the pools of the projects.`,
+          params: Type.Object({ ...scope.params }),
+        },
+        handler: async (request) => accounting.listAccountsOfUser((await scope.ownerOf(request)) ?? ''),
+      },
+    });
+  }
+  addResource(app, '/admin/projects/:hpc/:project_name/accounts/', {
+    GET: {
+      access: { action: 'quotas.read', reach: 'others' },
+      schema: {
+        ...describeRoute('administration', 'listAccountsOfProject', 'Accounts of a project', response),
+        description: `${description} The pools, and the caps of all members, also of former ones.`,
+        params: Type.Object(projectParams),
+      },
+      handler: (request) => accounting.listAccountsOfProject(projectScope(request)),
+    },
+  });
 }
 
 function quoteRoutes(app: FastifyInstance, accounting: AccountingService): void {

@@ -25,8 +25,18 @@ export async function findQuotas(db: Db, filter: QuotaFilter, now: number): Prom
   return toQuotas((await readQuotaRows(db, filter, now)).rows);
 }
 
+/** An account of space, or of time in the current period. */
+export interface CurrentAccount extends AccountBalance {
+  /** The user of a cap; empty for a pool. */
+  holder: string;
+  resource: Resource;
+  /** The period; null for space. */
+  starts_at: number | null;
+  ends_at: number | null;
+}
+
 /** One account of a quota. */
-export interface QuotaRow extends AccountBalance {
+export interface QuotaRow extends CurrentAccount {
   id: number;
   user_id: string;
   project_id: number;
@@ -34,11 +44,6 @@ export interface QuotaRow extends AccountBalance {
   name: string;
   account: number;
   version: number;
-  holder: string;
-  resource: Resource;
-  /** The period; null for space. */
-  starts_at: number | null;
-  ends_at: number | null;
 }
 
 /** Reads the current accounts of quotas by one query. A write, or the start or end of a period, makes them invalid. */
@@ -102,6 +107,21 @@ const selectQuotaRows = prepareByShape((shape: string) =>
     return pools.unionAll(caps).orderBy('project_id', 'desc').orderBy('id');
   }),
 );
+
+/** Lists the pools of a project and the caps of all its members. The pools are first. */
+export async function listProjectAccounts(db: Db, projectId: number, now: number): Promise<CurrentAccount[]> {
+  const accounts = await db
+    .selectFrom('accounts')
+    .leftJoin('periods', 'periods.id', 'accounts.period_id')
+    .select(['accounts.holder', 'accounts.resource', 'periods.starts_at', 'periods.ends_at'])
+    .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
+    .where('accounts.project_id', '=', projectId)
+    .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', now)]))
+    .orderBy('accounts.holder')
+    .orderBy('accounts.resource', 'desc')
+    .execute();
+  return accounts.filter((account) => isCurrentPeriod(account, now));
+}
 
 function emptyQuota(row: QuotaRow): QuotaRecord {
   const zero = { pool: zeroMovement, cap: zeroMovement };

@@ -29,6 +29,8 @@ const administration: Record<string, string> = {
   listQuotasOfUser: readers,
   listQuotasOnSystemOfUser: readers,
   getQuotaOfUser: readersAndManagers,
+  listAccountsOfUser: readers,
+  listAccountsOfProject: readersAndManagers,
   getStatementOfUser: readersAndManagers,
   getUsageOfUser: readers,
   getUsageOfAllUsers: readers,

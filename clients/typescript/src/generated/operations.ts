@@ -28,6 +28,9 @@ export const operations = {
   listQuotasOnSystemOfUser: ["GET","/admin/quotas/{user_id}/{hpc}/","none","json","safe"],
   getQuotaOfUser: ["GET","/admin/quotas/{user_id}/{hpc}/{project_name}/","none","json","safe"],
   listQuotasOfAllUsers: ["GET","/admin/quotas/","none","json","safe"],
+  listAccounts: ["GET","/accounts/","none","json","safe"],
+  listAccountsOfUser: ["GET","/admin/accounts/{user_id}/","none","json","safe"],
+  listAccountsOfProject: ["GET","/admin/projects/{hpc}/{project_name}/accounts/","none","json","safe"],
   getQuote: ["POST","/quotes/{hpc}/","none","json","safe"],
   getQuoteInProject: ["POST","/quotes/{hpc}/{project_name}/","none","json","safe"],
   getStatement: ["GET","/quotas/{hpc}/{project_name}/statement/","none","json","safe"],
@@ -130,6 +133,9 @@ export interface OperationTypes {
   listQuotasOnSystemOfUser: { data: types.ListQuotasOnSystemOfUserData; body: 'none'; result: types.ListQuotasOnSystemOfUserResponse };
   getQuotaOfUser: { data: types.GetQuotaOfUserData; body: 'none'; result: types.GetQuotaOfUserResponse };
   listQuotasOfAllUsers: { data: types.ListQuotasOfAllUsersData; body: 'none'; result: types.ListQuotasOfAllUsersResponse };
+  listAccounts: { data: types.ListAccountsData; body: 'none'; result: types.ListAccountsResponse };
+  listAccountsOfUser: { data: types.ListAccountsOfUserData; body: 'none'; result: types.ListAccountsOfUserResponse };
+  listAccountsOfProject: { data: types.ListAccountsOfProjectData; body: 'none'; result: types.ListAccountsOfProjectResponse };
   getQuote: { data: types.GetQuoteData; body: 'none'; result: types.GetQuoteResponse };
   getQuoteInProject: { data: types.GetQuoteInProjectData; body: 'none'; result: types.GetQuoteInProjectResponse };
   getStatement: { data: types.GetStatementData; body: 'none'; result: types.GetStatementResponse };

@@ -387,10 +387,60 @@ export type Account = {
     user: string | null;
     resource: 'time' | 'space';
     unit: 'seconds' | 'KB';
+    /**
+     * Amount that the account may use.
+     */
     granted: number;
+    /**
+     * Amount on hold for unfinished jobs.
+     */
     held: number;
+    /**
+     * Amount that was charged; of space, the amount that is occupied.
+     */
     used: number;
+    /**
+     * Amount for new jobs; negative after use beyond the grant.
+     */
     available: number;
+};
+
+export type ProjectAccount = {
+    /**
+     * The user of a cap; null for the pool of the project.
+     */
+    user: string | null;
+    resource: 'time' | 'space';
+    /**
+     * Of all amounts: `core-seconds`, `node-seconds` or `seconds`, as the system charges; `KB`.
+     */
+    unit: 'core-seconds' | 'node-seconds' | 'seconds' | 'KB';
+    /**
+     * Amount that the account may use.
+     */
+    granted: number;
+    /**
+     * Amount on hold for unfinished jobs.
+     */
+    held: number;
+    /**
+     * Amount that was charged; of space, the amount that is occupied.
+     */
+    used: number;
+    /**
+     * Amount for new jobs; negative after use beyond the grant.
+     */
+    available: number;
+    project_hpc: string;
+    project_name: string;
+    /**
+     * Start of the period of a grant of time; null for space.
+     */
+    starts: string | null;
+    /**
+     * End of the period of a grant of time; null for space, and for a period without end.
+     */
+    ends: string | null;
 };
 
 export type LedgerProof = {
@@ -2135,6 +2185,65 @@ export type ListQuotasOfAllUsersResponses = {
 };
 
 export type ListQuotasOfAllUsersResponse = ListQuotasOfAllUsersResponses[keyof ListQuotasOfAllUsersResponses];
+
+export type ListAccountsData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/accounts/';
+};
+
+export type ListAccountsResponses = {
+    /**
+     * The accounts, by project.
+     */
+    200: Array<ProjectAccount>;
+};
+
+export type ListAccountsResponse = ListAccountsResponses[keyof ListAccountsResponses];
+
+export type ListAccountsOfUserData = {
+    body?: never;
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+    };
+    query?: never;
+    url: '/admin/accounts/{user_id}/';
+};
+
+export type ListAccountsOfUserResponses = {
+    /**
+     * The accounts, by project.
+     */
+    200: Array<ProjectAccount>;
+};
+
+export type ListAccountsOfUserResponse = ListAccountsOfUserResponses[keyof ListAccountsOfUserResponses];
+
+export type ListAccountsOfProjectData = {
+    body?: never;
+    path: {
+        /**
+         * Name of the HPC system, in lower case.
+         */
+        hpc: string;
+        project_name: string;
+    };
+    query?: never;
+    url: '/admin/projects/{hpc}/{project_name}/accounts/';
+};
+
+export type ListAccountsOfProjectResponses = {
+    /**
+     * The accounts, by project.
+     */
+    200: Array<ProjectAccount>;
+};
+
+export type ListAccountsOfProjectResponse = ListAccountsOfProjectResponses[keyof ListAccountsOfProjectResponses];
 
 export type GetQuoteData = {
     body?: never;

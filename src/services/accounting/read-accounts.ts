@@ -1,0 +1,29 @@
+import { publicProjectAccount } from '../../contract/ledger.ts';
+import type { Db } from '../../store/database/handle.ts';
+import { type CurrentAccount, listProjectAccounts, readQuotaRows } from '../../store/ledger/quotas.ts';
+import { type PathScope, requireProject, type Systems } from '../scope.ts';
+
+/** The accounts of a user on all systems: the user's caps, and the pools of the same projects. */
+export async function readAccountsOfUser(db: Db, systems: Systems, userId: string, now: number) {
+  const { rows } = await readQuotaRows(db, { userId }, now);
+  return rows.sort(byProject).map((account) => toPublic(systems, account));
+}
+
+/** The accounts of a project: its pools, and the caps of all its members. */
+export async function readAccountsOfProject(db: Db, systems: Systems, scope: Required<PathScope>, now: number) {
+  const project = await requireProject(db, systems, scope.hpc, scope.project);
+  const accounts = await listProjectAccounts(db, project.id, now);
+  return accounts.map((account) => toPublic(systems, { ...account, hpc: project.hpc, name: project.name }));
+}
+
+/** The pool before the cap, and time before space. */
+function byProject(a: CurrentAccount & { project_id: number }, b: CurrentAccount & { project_id: number }): number {
+  return a.project_id - b.project_id || compare(a.holder, b.holder) || compare(b.resource, a.resource);
+}
+
+const compare = (a: string, b: string) => (a < b ? -1 : Number(a > b));
+
+/** A system that is no longer configured may still have accounts. */
+function toPublic(systems: Systems, account: CurrentAccount & { hpc: string; name: string }) {
+  return publicProjectAccount({ ...account, charge: systems.get(account.hpc)?.charge ?? 'wall' });
+}
