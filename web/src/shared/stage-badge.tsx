@@ -8,7 +8,8 @@ export function StageBadge({ job }: { job: Pick<Job, 'stage' | 'terminal_stage' 
 
 function toneOf({ stage, terminal_stage: hasEnded, failed }: Pick<Job, 'stage' | 'terminal_stage' | 'failed'>): Tone {
   if (failed) return 'bad';
-  if (hasEnded) return 'good';
+  // Sites name the stages.
+  if (hasEnded) return /cancel|delet/i.test(stage) ? 'neutral' : 'good';
   return /queue|pend|wait|held/i.test(stage) ? 'neutral' : 'info';
 }
 

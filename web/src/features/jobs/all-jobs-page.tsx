@@ -1,10 +1,11 @@
-import type { Job } from '@bursar/client';
+import type { Job, Me } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { bursar } from '../../client/bursar.ts';
 import type { JobPageFilter } from '../../client/job-pages.ts';
 import { meQuery } from '../../client/queries.ts';
 import { pathOf } from '../../shared/job-path.ts';
+import { mayAdminister } from '../../shared/permissions.ts';
 import { Button } from '../../ui/button.tsx';
 import { PageHeader } from '../../ui/card.tsx';
 import { useNow } from '../../ui/time.tsx';
@@ -26,7 +27,6 @@ export function AllJobsPage() {
   const filter = isStaff ? search : withProject(search, projects[0]);
   const jobs = useQuery({ ...allJobsQuery(filter), refetchOnWindowFocus: 'always' });
   const { data: me } = useQuery(meQuery);
-  const roles = me?.roles ?? [];
   return (
     <>
       <PageHeader
@@ -51,7 +51,7 @@ export function AllJobsPage() {
         filter={filter}
         query={jobs}
         empty={<EmptyJobList route="/admin/jobs" filter={search} />}
-        actions={allowedActions(roles)}
+        actions={me === undefined ? [] : allowedActions(me, filter)}
         asksReason
         send={sendForOther}
         onSent={() => void jobs.refetch()}
@@ -65,12 +65,10 @@ function withProject(search: JobPageFilter, first: { hpc: string; project: strin
   return search.project === undefined && first !== undefined ? { ...search, ...first } : search;
 }
 
-function allowedActions(roles: readonly string[]): BulkKind[] {
-  const has = (...allowed: string[]) => roles.some((role) => allowed.includes(role));
-  return [
-    ...(has('operator', 'administrator', 'project_manager') ? (['cancel'] as const) : []),
-    ...(has('administrator', 'project_manager') ? (['delete'] as const) : []),
-  ];
+function allowedActions(me: Me, { hpc, project }: JobPageFilter): BulkKind[] {
+  const where = hpc === undefined || project === undefined ? undefined : { hpc, project };
+  const kinds = ['cancel', 'delete'] as const;
+  return kinds.filter((kind) => mayAdminister(me, `jobs.${kind}`, where));
 }
 
 function sendForOther(kind: BulkKind, job: Job, reason: string): Promise<unknown> {

@@ -1,15 +1,11 @@
 import { Link } from '@tanstack/react-router';
 import type { JobPageFilter } from '../../../client/job-pages.ts';
+import type { ProjectName } from '../../../shared/permissions.ts';
 import { buttonClass } from '../../../ui/button.tsx';
 import { SelectField } from '../../../ui/field.tsx';
 import { SearchField } from '../../../ui/search-field.tsx';
 import styles from './job-filters.module.css';
 import type { ListRoute } from './job-list.tsx';
-
-export interface ProjectName {
-  hpc: string;
-  project: string;
-}
 
 interface JobFiltersProps {
   route: ListRoute;

@@ -32,7 +32,7 @@ export function JobToolbar(props: JobToolbarProps) {
         {count === 0 ? 'Select all' : `${count} selected`}
       </label>
       {count > 0 && actions.includes('cancel') && <Button onClick={() => onAction('cancel')}>Cancel…</Button>}
-      {count > 0 && actions.includes('delete') && <Button onClick={() => onAction('delete')}>Delete files…</Button>}
+      {count > 0 && actions.includes('delete') && <Button onClick={() => onAction('delete')}>Delete…</Button>}
       <span className={styles.news} role="status">
         {isLoading && 'Loading…'}
         {newCount > 0 && (
