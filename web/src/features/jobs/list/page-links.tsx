@@ -24,7 +24,7 @@ export function PageLinks({ route, filter, next }: PageLinksProps) {
   if (cursor === undefined && next === null) return null;
   const isKnown = newerCursors.length > 0;
   return (
-    <nav className={styles.pages} aria-label="Pages of jobs">
+    <nav className={styles.pages} aria-label="Newer and older jobs">
       {cursor !== undefined && (
         <Link
           to={route}
