@@ -24,6 +24,7 @@ import { submit } from './benchmarks/submit.ts';
 import { submitPostgres } from './benchmarks/submit-postgres.ts';
 import { uploads } from './benchmarks/uploads.ts';
 import { watcherTick } from './benchmarks/watcher-tick.ts';
+import { webVitals } from './benchmarks/web-vitals.ts';
 
 /** All benchmarks, in the order of the result table: first the load that many users make. In
  * the best cases one user sends the same requests again and again while nobody writes. */
@@ -53,4 +54,5 @@ export const benchmarks: readonly Benchmark[] = [
   localQueue,
   isolation,
   footprint,
+  webVitals,
 ];
