@@ -114,20 +114,22 @@ function PlanText({ plan: { kind, jobs, skipped } }: { plan: BulkPlan }) {
   const count = countJobs(jobs.length);
   return (
     <>
-      {jobs.length === 0 && <p>No selected job can be {kind === 'cancel' ? 'cancelled' : 'deleted'}.</p>}
-      {jobs.length > 0 && kind === 'cancel' && (
-        <p>
-          <strong>{count}</strong> will be cancelled. Time that was used is charged, the rest is given back. The files
-          stay.
-        </p>
-      )}
-      {jobs.length > 0 && kind === 'delete' && (
-        <p>
-          The files of <strong>{count}</strong> will be deleted, with their logs. This cannot be undone. The jobs and
-          their costs stay in the list.
-        </p>
-      )}
-      <JobNames jobs={jobs} />
+      <div>
+        {jobs.length === 0 && <p>No selected job can be {kind === 'cancel' ? 'cancelled' : 'deleted'}.</p>}
+        {jobs.length > 0 && kind === 'cancel' && (
+          <p>
+            <strong>{count}</strong> will be cancelled. Time that was used is charged, the rest is given back. The files
+            stay.
+          </p>
+        )}
+        {jobs.length > 0 && kind === 'delete' && (
+          <p>
+            The files of <strong>{count}</strong> will be deleted, with their logs. This cannot be undone. The jobs and
+            their costs stay in the list.
+          </p>
+        )}
+        <JobNames jobs={jobs} />
+      </div>
       {skipped.map(({ reason, jobs: skippedJobs }) => (
         <div key={reason}>
           <p>
