@@ -1,24 +1,15 @@
-import type { Account, System } from '@bursar/client';
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { bursar } from '../../../client/bursar.ts';
 import { keys, systemsQuery } from '../../../client/queries.ts';
-import type { Resource } from '../../../shared/amount.ts';
+import type { ChargeUnit, Resource } from '../../../shared/amount.ts';
 import type { ProjectName } from '../../../shared/permissions.ts';
-
-export type Charge = System['charge'];
-export interface ProjectAccount extends Account {
-  starts: string | null;
-  ends: string | null;
-}
-
-/** The figures of an account that dialogs and tables show. */
-export type AccountFigures = Pick<ProjectAccount, 'user' | 'resource' | 'granted' | 'held' | 'used' | 'available'>;
+import type { AccountFigures } from '../account-figures.tsx';
 
 /** Pool and members of a project, for the current period. Events about the user's own quota invalidate it as well. */
 export const projectAccountsQuery = ({ hpc, project }: ProjectName) =>
   queryOptions({
     queryKey: [...keys.accounts, 'project', hpc, project],
-    queryFn: ({ signal }) => readAccounts({ hpc, project }, signal),
+    queryFn: ({ signal }) => bursar.api.listAccountsOfProject({ path: { hpc, project_name: project }, signal }),
     staleTime: 10_000,
     refetchOnWindowFocus: true,
   });
@@ -42,35 +33,7 @@ export function reserveOf(accounts: readonly AccountFigures[], resource: Resourc
 }
 
 /** The unit in which a system charges time. */
-export function useCharge(hpc: string): Charge {
+export function useCharge(hpc: string): ChargeUnit {
   const { data: systems } = useQuery(systemsQuery);
   return systems?.find((system) => system.hpc === hpc)?.charge ?? 'core';
-}
-
-async function readAccounts({ hpc, project }: ProjectName, signal: AbortSignal): Promise<ProjectAccount[]> {
-  const quotas = await bursar.api.listQuotasOfAllUsers({ query: { hpc, project_name: project }, signal });
-  return quotas.flatMap(({ user, time_left: time, space_left: space }) => [
-    {
-      user,
-      resource: 'time',
-      unit: 'seconds',
-      granted: time,
-      held: 0,
-      used: 0,
-      available: time,
-      starts: null,
-      ends: null,
-    },
-    {
-      user,
-      resource: 'space',
-      unit: 'KB',
-      granted: space,
-      held: 0,
-      used: 0,
-      available: space,
-      starts: null,
-      ends: null,
-    },
-  ]);
 }

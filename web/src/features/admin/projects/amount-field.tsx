@@ -1,8 +1,7 @@
-import type { Resource } from '../../../shared/amount.ts';
+import type { ChargeUnit, Resource } from '../../../shared/amount.ts';
 import { TextField } from '../../../ui/field.tsx';
-import type { Charge } from './accounts.ts';
 
-const hourUnits: Record<Charge, string> = { core: 'core-hours', node: 'node-hours', wall: 'hours' };
+const hourUnits: Record<ChargeUnit, string> = { core: 'core-hours', node: 'node-hours', wall: 'hours' };
 /** Seconds of an hour, KB of a GB. */
 const unitSizes: Record<Resource, number> = { time: 3600, space: 1_000_000 };
 const maxAmount = 1e12;
@@ -18,7 +17,7 @@ export function parseAmount(text: string, resource: Resource, min = 1): number |
 interface AmountFieldProps {
   label: string;
   resource: Resource;
-  charge: Charge;
+  charge: ChargeUnit;
   value: string;
   onChange: (text: string) => void;
   hint?: string;

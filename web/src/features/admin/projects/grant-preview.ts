@@ -1,5 +1,6 @@
 import type { Resource } from '../../../shared/amount.ts';
-import { type AccountFigures, findAccount, reserveOf } from './accounts.ts';
+import type { AccountFigures } from '../account-figures.tsx';
+import { findAccount, reserveOf } from './accounts.ts';
 
 /** A change of the grants of a project, as its dialog describes it. Null is the pool. */
 export type GrantChange =

@@ -1,24 +1,24 @@
-import type { Member } from '@bursar/client';
+import type { Member, ProjectAccount } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { formatAmount } from '../../../shared/amount.ts';
+import type { ChargeUnit } from '../../../shared/amount.ts';
 import type { ProjectName } from '../../../shared/permissions.ts';
 import { Badge, type Tone } from '../../../ui/badge.tsx';
 import { Button } from '../../../ui/button.tsx';
 import { Table } from '../../../ui/table.tsx';
+import { AccountCell } from '../account-figures.tsx';
 import styles from '../admin.module.css';
 import { usersQuery } from '../queries.ts';
 import { useMay } from '../use-may.ts';
-import { type Charge, findAccount, type ProjectAccount } from './accounts.ts';
+import { findAccount } from './accounts.ts';
 import { GrantDialog } from './grant-dialog.tsx';
 import { MemberDialog } from './member-dialogs.tsx';
-import { AccountBar } from './pool-figures.tsx';
 import { TransferDialog } from './transfer-dialog.tsx';
 
 interface MemberTableProps {
   project: ProjectName;
-  charge: Charge;
+  charge: ChargeUnit;
   accounts: readonly ProjectAccount[];
   members: readonly Member[];
 }
@@ -60,10 +60,10 @@ export function MemberTable({ project, charge, accounts, members }: MemberTableP
                 <Membership member={member} />
               </td>
               <td>
-                <Figures account={findAccount(accounts, member.user, 'time')} charge={charge} />
+                <AccountCell account={findAccount(accounts, member.user, 'time')} charge={charge} />
               </td>
               <td>
-                <Figures account={findAccount(accounts, member.user, 'space')} charge={charge} />
+                <AccountCell account={findAccount(accounts, member.user, 'space')} charge={charge} />
               </td>
               {hasActions && (
                 <td>
@@ -133,20 +133,5 @@ function Membership({ member: { role, status, reason } }: { member: Member }) {
       </span>
       {status !== 'active' && reason !== '' && <span className={styles.cellNote}>{reason}</span>}
     </>
-  );
-}
-
-function Figures({ account, charge }: { account: ProjectAccount | undefined; charge: Charge }) {
-  if (account === undefined) return <span className="muted">–</span>;
-  const { resource, available, granted, held } = account;
-  const format = (amount: number) => formatAmount(resource, amount, charge);
-  return (
-    <div className={styles.meter}>
-      <span>
-        {format(available)} <span className="muted">free of {format(granted)}</span>
-      </span>
-      <AccountBar account={account} charge={charge} />
-      {held > 0 && <span className={styles.cellNote}>{format(held)} held by jobs</span>}
-    </div>
   );
 }

@@ -3,9 +3,10 @@ import { useState } from 'react';
 import { bursar } from '../../../client/bursar.ts';
 import { formatAmount } from '../../../shared/amount.ts';
 import { TextField } from '../../../ui/field.tsx';
+import type { AccountFigures } from '../account-figures.tsx';
 import { ActionDialog } from '../action-dialog.tsx';
 import styles from '../admin.module.css';
-import { type AccountFigures, findAccount } from './accounts.ts';
+import { findAccount } from './accounts.ts';
 import { AmountField, parseAmount } from './amount-field.tsx';
 import { type ProjectDialogProps, useProjectChange } from './project-changes.ts';
 

@@ -1,14 +1,15 @@
-import { formatAmount, type Resource } from '../../../shared/amount.ts';
-import { Bar } from '../../../ui/bar.tsx';
+import type { ProjectAccount } from '@bursar/client';
+import { type ChargeUnit, formatAmount, type Resource } from '../../../shared/amount.ts';
 import { Facts } from '../../../ui/card.tsx';
 import { Time } from '../../../ui/time.tsx';
+import { AccountBar } from '../account-figures.tsx';
 import styles from '../admin.module.css';
-import { type AccountFigures, type Charge, findAccount, type ProjectAccount, reserveOf } from './accounts.ts';
+import { findAccount, reserveOf } from './accounts.ts';
 
 const titles: Record<Resource, string> = { time: 'Time', space: 'Space' };
 
 /** The pool of a project: time of the current period, and space. */
-export function PoolFigures({ accounts, charge }: { accounts: readonly ProjectAccount[]; charge: Charge }) {
+export function PoolFigures({ accounts, charge }: { accounts: readonly ProjectAccount[]; charge: ChargeUnit }) {
   return (
     <div className={styles.columns}>
       {(['time', 'space'] as const).map((resource) => {
@@ -51,18 +52,5 @@ function Period({ pool: { starts, ends } }: { pool: ProjectAccount }) {
       since <Time value={starts} form="date" />, {ends === null ? 'without end' : 'to '}
       {ends !== null && <Time value={ends} />}
     </>
-  );
-}
-
-/** Used, held and free of an account. */
-export function AccountBar({ account, charge }: { account: AccountFigures; charge: Charge }) {
-  const { resource, granted, used, held, available } = account;
-  const format = (amount: number) => formatAmount(resource, amount, charge);
-  return (
-    <Bar
-      label={`${format(used)} used, ${format(held)} held, ${format(available)} free of ${format(granted)}`}
-      max={granted}
-      parts={[{ value: used }, { value: held, tone: 'warning' }]}
-    />
   );
 }

@@ -1,13 +1,12 @@
-import { formatAmount, type Resource } from '../../../shared/amount.ts';
+import { type ChargeUnit, formatAmount, type Resource } from '../../../shared/amount.ts';
 import styles from '../admin.module.css';
-import type { Charge } from './accounts.ts';
 import type { Preview } from './grant-preview.ts';
 
 interface PreviewViewProps {
   /** Undefined until the fields hold a change. */
   preview: Preview | undefined;
   resource: Resource;
-  charge: Charge;
+  charge: ChargeUnit;
 }
 
 /** The free amounts before and after a change that is not sent yet. Its place is kept while there is none. */
@@ -43,7 +42,7 @@ export function PreviewView({ preview, resource, charge }: PreviewViewProps) {
 /** The free amounts after a change, for the message of its success. */
 export function describeAccounts(
   accounts: readonly { user: string | null; resource: Resource; available: number }[],
-  charge: Charge,
+  charge: ChargeUnit,
 ): string {
   return accounts
     .map(({ user, resource, available }) => {

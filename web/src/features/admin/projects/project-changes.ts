@@ -1,20 +1,21 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { keys } from '../../../client/queries.ts';
+import type { ChargeUnit } from '../../../shared/amount.ts';
 import type { ProjectName } from '../../../shared/permissions.ts';
 import { toast } from '../../../ui/toast.tsx';
+import type { AccountFigures } from '../account-figures.tsx';
 import { adminKeys } from '../queries.ts';
-import type { AccountFigures, Charge } from './accounts.ts';
 import { describeAccounts } from './preview-view.tsx';
 
 /** The parts that every dialog of a project needs. */
 export interface ProjectDialogProps {
   project: ProjectName;
-  charge: Charge;
+  charge: ChargeUnit;
   onClose: () => void;
 }
 
 /** Waits for a change of a project, reads the project again, and shows the result. */
-export function useProjectChange(charge: Charge = 'core') {
+export function useProjectChange(charge: ChargeUnit = 'core') {
   const queryClient = useQueryClient();
   return async (change: Promise<unknown>, message: string) => {
     const result = await change;

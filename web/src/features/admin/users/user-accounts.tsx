@@ -1,30 +1,33 @@
-import type { Quota } from '@bursar/client';
+import type { ProjectAccount } from '@bursar/client';
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { bursar } from '../../../client/bursar.ts';
 import { keys } from '../../../client/queries.ts';
-import { formatAmount } from '../../../shared/amount.ts';
+import { chargeOf } from '../../../shared/amount.ts';
 import { Card } from '../../../ui/card.tsx';
 import { QueryView, SkeletonLines } from '../../../ui/states.tsx';
 import { Table } from '../../../ui/table.tsx';
+import { AccountCell } from '../account-figures.tsx';
 
-const userQuotasQuery = (userId: string) =>
+const userAccountsQuery = (userId: string) =>
   queryOptions({
     queryKey: [...keys.accounts, 'user', userId],
-    queryFn: ({ signal }) => bursar.api.listQuotasOfUser({ path: { user_id: userId }, signal }),
+    queryFn: ({ signal }) => bursar.api.listAccountsOfUser({ path: { user_id: userId }, signal }),
+    staleTime: 10_000,
+    refetchOnWindowFocus: true,
   });
 
-/** The projects of a user, with the quota that is left in each. */
+/** The projects of a user, with the quota in each. */
 export function UserAccounts({ userId }: { userId: string }) {
-  const quotas = useQuery(userQuotasQuery(userId));
+  const accounts = useQuery(userAccountsQuery(userId));
   return (
     <Card title="Projects and quotas">
-      <QueryView query={quotas} loading={<SkeletonLines count={3} />}>
+      <QueryView query={accounts} loading={<SkeletonLines count={3} />}>
         {(list) =>
           list.length === 0 ? (
             <p className="muted">This user has no quota in any project. A member gets one.</p>
           ) : (
-            <QuotaTable quotas={list} />
+            <AccountTable userId={userId} accounts={list} />
           )
         }
       </QueryView>
@@ -32,30 +35,43 @@ export function UserAccounts({ userId }: { userId: string }) {
   );
 }
 
-function QuotaTable({ quotas }: { quotas: readonly Quota[] }) {
+function AccountTable({ userId, accounts }: { userId: string; accounts: readonly ProjectAccount[] }) {
+  const projects = Map.groupBy(
+    // The pools of the same projects are on the pages of the projects.
+    accounts.filter(({ user }) => user === userId),
+    ({ project_hpc: system, project_name: project }) => `${system.toLowerCase()}/${project}`,
+  );
   return (
     <Table label="List of quotas">
       <thead>
         <tr>
-          <th>System</th>
           <th>Project</th>
-          <th className="number">Time left</th>
-          <th className="number">Space left</th>
+          <th>System</th>
+          <th>Time</th>
+          <th>Space</th>
         </tr>
       </thead>
       <tbody>
-        {quotas.map(({ id, project_hpc: system, project_name: project, time_left: time, space_left: space }) => (
-          <tr key={id}>
-            <td>{system.toLowerCase()}</td>
-            <td>
-              <Link to="/admin/projects/$hpc/$project" params={{ hpc: system.toLowerCase(), project }}>
-                {project}
-              </Link>
-            </td>
-            <td className="number">{formatAmount('time', time)}</td>
-            <td className="number">{formatAmount('space', space)}</td>
-          </tr>
-        ))}
+        {[...projects].map(([key, list]) => {
+          const [hpc = '', project = ''] = key.split('/');
+          const time = list.find(({ resource }) => resource === 'time');
+          return (
+            <tr key={key}>
+              <td>
+                <Link to="/admin/projects/$hpc/$project" params={{ hpc, project }}>
+                  {project}
+                </Link>
+              </td>
+              <td>{hpc}</td>
+              <td>
+                <AccountCell account={time} charge={chargeOf(time?.unit ?? '')} />
+              </td>
+              <td>
+                <AccountCell account={list.find(({ resource }) => resource === 'space')} charge="wall" />
+              </td>
+            </tr>
+          );
+        })}
       </tbody>
     </Table>
   );
