@@ -204,6 +204,7 @@ function createServices(deps: ApiDependencies, feed: EventFeed, discovery: Disco
       db,
       systems,
       now,
+      publish: userTopic.publish,
       verifyLedger: () => verifyLedgerInThread(config.database, dataFolder),
     }),
     systems: createSystemService({ ...common, inputLimits: publicInputLimits(deps) }),

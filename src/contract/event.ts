@@ -4,6 +4,7 @@ import {
   account,
   nullable,
   nullableInteger,
+  nullableNumber,
   nullableString,
   nullableTime,
   resource,
@@ -52,7 +53,9 @@ export const EventSchema = Type.Object(
         engine_words: optionalText("The scheduler's own description of the state."),
         held_seconds: optionalInteger('Charged seconds on hold for the job.'),
         outcome: Type.Optional(nullable(stringReference('Outcome'))),
-        reason: optionalText('Reason for the outcome, or of the person who cancelled or deleted your job.'),
+        reason: optionalText(
+          'Reason for the outcome, or of the person who cancelled or deleted your job, or changed your quota.',
+        ),
         by: optionalText('Role of the person who cancelled or deleted your job, if that was not you.'),
         exit_code: optionalInteger('Exit code of the job.'),
         elapsed_seconds: optionalInteger('Wall-clock runtime, in seconds.'),
@@ -61,6 +64,9 @@ export const EventSchema = Type.Object(
         resource: Type.Optional(nullable(resource)),
         account: Type.Optional(nullable(account)),
         percent: optionalInteger('The threshold that was reached.'),
+        change: Type.Optional(
+          nullableNumber('Amount that was added to the quota, in seconds or KB; negative if it was reduced.'),
+        ),
         ends_at: Type.Optional(nullableTime('When the grant expires.')),
         deletes_at: Type.Optional(nullableTime('When the files of the job will be deleted.')),
         token_id: optionalInteger('Number of the token.'),

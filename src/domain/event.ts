@@ -9,6 +9,7 @@ export const eventKinds = {
   'job.expiring': "the job's files will be deleted soon: the project's retention period is ending",
   'job.deleted': "the job's files have been deleted",
   'quota.threshold': 'the usage of a quota has reached 80 % or 100 %',
+  'quota.changed': 'an administrator or a manager has changed a quota, for the given reason',
   'quota.expiring': 'a time grant expires soon',
   'token.expiring': 'one of your tokens expires soon',
   'webhook.disabled': 'a webhook has been disabled: it failed for too long, or an administrator has stopped it',

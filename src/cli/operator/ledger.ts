@@ -40,7 +40,14 @@ async function runAdminAction<Body extends object>(
   };
   const result = await withDatabase(config, (db) =>
     run(
-      createAdminService({ db, systems: toHpcSystems(config), now: Date.now, verifyLedger: () => verifyLedger(db) }),
+      createAdminService({
+        db,
+        systems: toHpcSystems(config),
+        now: Date.now,
+        // A server that runs finds the events when it polls.
+        publish: () => undefined,
+        verifyLedger: () => verifyLedger(db),
+      }),
       { hpc, project },
       command,
     ),

@@ -10,6 +10,7 @@ import type { Actor } from '../identity/actor.ts';
 import { createProject, joinProject } from '../identity/enrolment.ts';
 import { changeGrant, type GrantChange } from './grants.ts';
 import { type NewPeriod, openGrantPeriod } from './periods.ts';
+import { insertGrantEvents, insertPeriodEvents } from './quota-events.ts';
 
 /** A change by an administrator or manager, which is executed once and recorded in the audit trail. */
 export interface AdminAction<T> {
@@ -20,6 +21,9 @@ export interface AdminAction<T> {
   details: Readonly<Record<string, unknown>>;
   execute(tx: Tx, now: number): Promise<T>;
 }
+
+/** Gets the users who have a new event. They are told after the commit. */
+type Notify = (userIds: readonly string[]) => void;
 
 /** Action, audit record and stored response are one transaction: all of them are committed, or none. */
 export async function executeAdminAction<T>(
@@ -38,23 +42,41 @@ export async function executeAdminAction<T>(
 type Details = AdminAction<unknown>['details'];
 
 /** The audit trail gets the details in the units of the request. */
-export function grantAction(actor: Actor, project: ProjectRecord, change: GrantChange, details: Details) {
+export function grantAction(
+  actor: Actor,
+  project: ProjectRecord,
+  change: GrantChange,
+  details: Details,
+  notify: Notify,
+) {
   return {
     actor,
     name: `grant.${change.kind}`,
     subject: `${project.hpc}/${project.name}`,
     details: { kind: change.kind, ...details },
-    execute: (tx: Tx, now: number) => changeGrant(tx, project, change, actor.userId, now),
+    execute: async (tx: Tx, now: number) => {
+      notify(await insertGrantEvents(tx, project, change, now));
+      return await changeGrant(tx, project, change, actor.userId, now);
+    },
   };
 }
 
-export function openPeriodAction(actor: Actor, project: ProjectRecord, period: NewPeriod, details: Details) {
+export function openPeriodAction(
+  actor: Actor,
+  project: ProjectRecord,
+  period: NewPeriod,
+  details: Details,
+  notify: Notify,
+) {
   return {
     actor,
     name: 'grant.period',
     subject: `${project.hpc}/${project.name}`,
     details,
-    execute: (tx: Tx, now: number) => openGrantPeriod(tx, project, period, actor.userId, now),
+    execute: async (tx: Tx, now: number) => {
+      notify(await insertPeriodEvents(tx, project, period, now));
+      return await openGrantPeriod(tx, project, period, actor.userId, now);
+    },
   };
 }
 

@@ -46,11 +46,13 @@ export interface AdminServiceDeps {
   db: Db;
   systems: Systems;
   now(): number;
+  /** Tells the event streams and webhooks of a user that there are new events. */
+  publish(userId: string): void;
   verifyLedger(): Promise<LedgerVerification>;
 }
 
 /** Everything that administrators do, in the names and units of the API. */
-export function createAdminService({ db, systems, now, verifyLedger }: AdminServiceDeps) {
+export function createAdminService({ db, systems, now, publish, verifyLedger }: AdminServiceDeps) {
   const findProject = ({ hpc, project }: ProjectScope) => requireProject(db, systems, hpc, project);
 
   const run = <T>(command: AdminCommand<unknown>, action: AdminAction<T>) => {
@@ -58,9 +60,26 @@ export function createAdminService({ db, systems, now, verifyLedger }: AdminServ
     return executeAdminAction(db, { userId: actor.userId, key, content: [target, body] }, action, now());
   };
 
+  /** Runs an action that gives events to users, and publishes them after the commit. */
+  const runWithEvents = async <T>(
+    command: AdminCommand<unknown>,
+    createAction: (notify: (userIds: readonly string[]) => void) => AdminAction<T>,
+  ) => {
+    let notified: readonly string[] = [];
+    const notify = (userIds: readonly string[]) => {
+      notified = userIds;
+    };
+    const result = await run(command, createAction(notify));
+    for (const userId of notified) publish(userId);
+    return result;
+  };
+
   const grant = async (scope: ProjectScope, command: AdminCommand<unknown>, change: GrantChange) => {
     const details = { ...(command.body as object), ...('user' in change ? { user: change.user } : {}) };
-    const accounts = await run(command, grantAction(command.actor, await findProject(scope), change, details));
+    const project = await findProject(scope);
+    const accounts = await runWithEvents(command, (notify) =>
+      grantAction(command.actor, project, change, details, notify),
+    );
     return accounts.map(publicAccount);
   };
 
@@ -86,9 +105,9 @@ export function createAdminService({ db, systems, now, verifyLedger }: AdminServ
       const startsAt = starts === undefined ? null : Date.parse(starts);
       const endsAt = ends === undefined ? null : Date.parse(ends);
       const period = { startsAt, endsAt, memberSeconds: member_seconds, reserveSeconds: reserve_seconds, reason };
-      const opened = await run(
-        command,
-        openPeriodAction(command.actor, await findProject(scope), period, command.body),
+      const project = await findProject(scope);
+      const opened = await runWithEvents(command, (notify) =>
+        openPeriodAction(command.actor, project, period, command.body, notify),
       );
       const { id, startsAt: from, endsAt: to } = opened;
       return { id, starts: toIsoTime(from), ends: toIsoTimeOrNull(to) };

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Client } from 'pg';
+import { chunks } from './chunks.ts';
 import { type DatabaseSettings, toPostgresSettings } from './database.ts';
 import type { Db } from './handle.ts';
 import { openClient } from './postgres.ts';
@@ -87,6 +88,8 @@ export function openPgNotify(db: Db, settings: DatabaseSettings): PgNotify {
 /** Sends notifications (`topic name`) to all other instances. SQLite has a single instance, so there it does nothing. */
 export async function sendNotifications(db: Db, notifications: readonly string[], senderId = '-'): Promise<void> {
   if (db.backend.dialect.name !== 'postgres') return;
-  const calls = notifications.map((notification) => sql`pg_notify(${channel}, ${`${senderId} ${notification}`})`);
-  await sql`select ${sql.join(calls)}`.execute(db);
+  for (const chunk of chunks(notifications)) {
+    const calls = chunk.map((notification) => sql`pg_notify(${channel}, ${`${senderId} ${notification}`})`);
+    await sql`select ${sql.join(calls)}`.execute(db);
+  }
 }

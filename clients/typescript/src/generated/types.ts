@@ -946,7 +946,7 @@ export type Event = {
         held_seconds?: number | null;
         outcome?: Outcome | null;
         /**
-         * Reason for the outcome, or of the person who cancelled or deleted your job.
+         * Reason for the outcome, or of the person who cancelled or deleted your job, or changed your quota.
          */
         reason?: string | null;
         /**
@@ -975,6 +975,10 @@ export type Event = {
          * The threshold that was reached.
          */
         percent?: number | null;
+        /**
+         * Amount that was added to the quota, in seconds or KB; negative if it was reduced.
+         */
+        change?: number | null;
         /**
          * When the grant expires.
          */
@@ -1008,9 +1012,9 @@ export type Event = {
 };
 
 /**
- * `job.accepted`: the job was accepted, and its time and space are on hold; `job.delayed`: the job cannot be submitted to the HPC system, for the given reason; Bursar keeps trying; `job.queued`: the HPC system has queued the job; `job.running`: the job has started; `job.cancel_requested`: somebody else than you has asked for the cancellation of the job, for the given reason; `job.ended`: the job has ended, with any outcome, and its hold is settled; `job.expiring`: the job's files will be deleted soon: the project's retention period is ending; `job.deleted`: the job's files have been deleted; `quota.threshold`: the usage of a quota has reached 80 % or 100 %; `quota.expiring`: a time grant expires soon; `token.expiring`: one of your tokens expires soon; `webhook.disabled`: a webhook has been disabled: it failed for too long, or an administrator has stopped it; `webhook.test`: a test of a webhook.
+ * `job.accepted`: the job was accepted, and its time and space are on hold; `job.delayed`: the job cannot be submitted to the HPC system, for the given reason; Bursar keeps trying; `job.queued`: the HPC system has queued the job; `job.running`: the job has started; `job.cancel_requested`: somebody else than you has asked for the cancellation of the job, for the given reason; `job.ended`: the job has ended, with any outcome, and its hold is settled; `job.expiring`: the job's files will be deleted soon: the project's retention period is ending; `job.deleted`: the job's files have been deleted; `quota.threshold`: the usage of a quota has reached 80 % or 100 %; `quota.changed`: an administrator or a manager has changed a quota, for the given reason; `quota.expiring`: a time grant expires soon; `token.expiring`: one of your tokens expires soon; `webhook.disabled`: a webhook has been disabled: it failed for too long, or an administrator has stopped it; `webhook.test`: a test of a webhook.
  */
-export type EventType = 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled' | 'webhook.test';
+export type EventType = 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.changed' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled' | 'webhook.test';
 
 export type EventPage = {
     /**
@@ -1094,7 +1098,7 @@ export type Timeline = {
         /**
          * Type of the event, or `ledger.refund`.
          */
-        type: 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled' | 'ledger.refund';
+        type: 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.changed' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled' | 'ledger.refund';
         stage: Stage | null;
         outcome: Outcome | null;
         /**
@@ -1153,7 +1157,7 @@ export type Webhook = {
     /**
      * Event types; `*` for all.
      */
-    events: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
+    events: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.changed' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
     /**
      * False if the webhook is disabled.
      */
@@ -1197,7 +1201,7 @@ export type WebhookWithSecret = {
     /**
      * Event types; `*` for all.
      */
-    events: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
+    events: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.changed' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
     /**
      * False if the webhook is disabled.
      */
@@ -3771,7 +3775,7 @@ export type CreateWebhookData = {
         /**
          * Event types; `*` for all.
          */
-        events: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
+        events: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.changed' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
         /**
          * Free text for your own use.
          */
@@ -3848,7 +3852,7 @@ export type ChangeWebhookData = {
         /**
          * Event types; `*` for all.
          */
-        events?: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
+        events?: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.changed' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
         /**
          * Free text for your own use.
          */

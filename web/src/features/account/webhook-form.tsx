@@ -19,6 +19,7 @@ const eventTexts: Record<Exclude<EventName, '*'>, string> = {
   'job.expiring': 'the files of a job will be deleted soon',
   'job.deleted': 'the files of a job were deleted',
   'quota.threshold': '80 % or all of a quota is used',
+  'quota.changed': 'an administrator has changed a quota',
   'quota.expiring': 'a grant expires soon',
   'token.expiring': 'a token expires soon',
   'webhook.disabled': 'a webhook was disabled',

@@ -1,0 +1,92 @@
+import { publicUnits } from '../../domain/units.ts';
+import type { Tx } from '../../store/database/handle.ts';
+import type { Resource } from '../../store/database/tables.ts';
+import { insertEvents } from '../../store/events/events.ts';
+import { listMembers } from '../../store/identity/members.ts';
+import type { ProjectRecord } from '../../store/identity/projects.ts';
+import { findJob } from '../../store/jobs/jobs.ts';
+import type { GrantChange } from './grants.ts';
+import type { NewPeriod } from './periods.ts';
+
+/** A change of the quotas of some users. */
+interface QuotaChange {
+  userIds: readonly string[];
+  resource: Resource;
+  account: 'pool' | 'cap';
+  /** In seconds or bytes; negative if the quota becomes smaller. */
+  change: number;
+}
+
+/**
+ * Inserts the events of a change of grants, and returns the users concerned. Call it before the change, in the same
+ * transaction: submissions lock the row of the user before the accounts, and the same order avoids deadlocks.
+ */
+export async function insertGrantEvents(
+  tx: Tx,
+  project: ProjectRecord,
+  change: GrantChange,
+  now: number,
+): Promise<string[]> {
+  return await insertQuotaEvents(tx, project, await toQuotaChanges(tx, project, change), change.reason, now);
+}
+
+/** The same of a new period, which gives each active member a grant of time. */
+export async function insertPeriodEvents(
+  tx: Tx,
+  project: ProjectRecord,
+  { memberSeconds, reason }: NewPeriod,
+  now: number,
+): Promise<string[]> {
+  const userIds = await listActiveMembers(tx, project);
+  const change: QuotaChange = { userIds, resource: 'time', account: 'cap', change: memberSeconds };
+  return await insertQuotaEvents(tx, project, [change], reason, now);
+}
+
+async function insertQuotaEvents(
+  tx: Tx,
+  project: ProjectRecord,
+  changes: readonly QuotaChange[],
+  reason: string,
+  at: number,
+): Promise<string[]> {
+  for (const { userIds, resource, account, change } of changes) {
+    const amount = change / publicUnits[resource].size;
+    const data = { hpc: project.hpc, project_name: project.name, resource, account, change: amount, reason };
+    await insertEvents(tx, userIds, { job: null, kind: 'quota.changed', data, at });
+  }
+  return changes.flatMap(({ userIds }) => userIds);
+}
+
+async function toQuotaChanges(tx: Tx, project: ProjectRecord, change: GrantChange): Promise<QuotaChange[]> {
+  switch (change.kind) {
+    case 'top_up':
+    case 'withdraw': {
+      const { user, resource, kind } = change;
+      const amount = kind === 'top_up' ? change.amount : -change.amount;
+      return user === null
+        ? [{ userIds: await listActiveMembers(tx, project), resource, account: 'pool', change: amount }]
+        : [{ userIds: [user], resource, account: 'cap', change: amount }];
+    }
+    case 'transfer': {
+      const { from, to, resource, amount } = change;
+      return [
+        { userIds: [from], resource, account: 'cap', change: -amount },
+        { userIds: [to], resource, account: 'cap', change: amount },
+      ];
+    }
+    case 'refund': {
+      // An unknown job is refused by the change itself.
+      const job = await findJob(tx, change.jobId);
+      const userIds = job === undefined ? [] : [job.owner];
+      return [{ userIds, resource: 'time', account: 'cap', change: change.amount }];
+    }
+    default: {
+      const unhandled: never = change;
+      throw new Error(`unknown grant change ${String(unhandled)}`);
+    }
+  }
+}
+
+async function listActiveMembers(tx: Tx, { id }: ProjectRecord): Promise<string[]> {
+  return (await listMembers(tx, id)).filter(({ status }) => status === 'active').map(({ userId }) => userId);
+}
