@@ -8,7 +8,7 @@ export const ClientPackageSchema = Type.Object(
     name: Type.String({ description: 'The name of the file.' }),
     description: Type.String(),
     install: Type.String({ description: 'The command that installs it.' }),
-    url: Type.String({ description: 'Where to download it.' }),
+    url: Type.String({ description: 'Address of the download.' }),
     size: Type.Integer({ description: 'Bytes.' }),
     sha256: Type.String({ description: 'SHA-256 of the file, in hexadecimal.' }),
   },

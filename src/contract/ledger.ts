@@ -61,7 +61,7 @@ const Movement = Type.Object({
   ]),
   change: Type.Number({
     description:
-      'What is added to the balance: positive for a grant, release or refund, negative for a reserve or charge.',
+      'Amount added to the balance: positive for a grant, release or refund, negative for a reserve or charge.',
   }),
   balance: Type.Number({ description: 'Available amount after the movement: the previous balance plus the change.' }),
   used: Type.Number({ description: 'Amount that was charged; negative for a refund.' }),

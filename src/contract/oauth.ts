@@ -39,7 +39,7 @@ export const AuthorizationServerSchema = Type.Object(
 export const DeviceAuthorizationSchema = Type.Object(
   {
     device_code: Type.String(),
-    user_code: Type.String({ description: 'What the user confirms.' }),
+    user_code: Type.String({ description: 'Code that the user confirms.' }),
     verification_uri: Type.String({ description: 'The page where the user enters the code.' }),
     verification_uri_complete: Type.String({ description: 'The same page, with the code.' }),
     expires_in: Type.Integer({ description: 'Seconds.' }),

@@ -64,7 +64,7 @@ export const SystemSchema = Type.Object(
     }),
     status: Type.Enum(['up', 'degraded', 'down']),
     status_since: timestamp,
-    detail: Type.String({ description: 'What the status means. Administrators see the error of the scheduler.' }),
+    detail: Type.String({ description: 'Explanation of the status. Administrators see the error of the scheduler.' }),
     queued_jobs: Type.Integer(),
     running_jobs: Type.Integer(),
     paused_at: nullableTime('Since when the system accepts no submissions; null if it does.'),

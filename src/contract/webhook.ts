@@ -23,7 +23,7 @@ const webhookFields = {
   disabled_reason: nullableString('Why the webhook was disabled.'),
   disabled_by: nullableEnum(
     ['administrator', 'bursar'],
-    'Who disabled the webhook. You can enable it again, unless an administrator has disabled it.',
+    '`administrator` or `bursar`, if the webhook is disabled. You can enable it again, unless an administrator has disabled it.',
   ),
 };
 

@@ -20,8 +20,8 @@ export function startFileOf({ command, entry }: Pick<JobRequest, 'command' | 'en
 }
 
 /**
- * Where a job without a start file starts, if its zip has a single top folder: in that folder, unless its command names
- * the folder and therefore expects it in the working directory.
+ * Returns the folder in which a job without a start file starts, if its zip has a single top folder: that one, unless its
+ * command names the folder and therefore expects it in the working directory.
  */
 export function chooseStartFolder(command: JobCommand, topFolder: string): string {
   const text = command.kind === 'line' ? command.line : command.kind === 'argv' ? command.argv.join(' ') : '';

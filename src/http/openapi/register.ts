@@ -13,7 +13,7 @@ const tags = [
   { name: 'events', description: 'Changes to jobs and quotas as they happen' },
   { name: 'webhooks', description: 'Events sent to a URL of yours' },
   { name: 'quotas', description: 'Remaining time and space, quotes, statements and usage' },
-  { name: 'account', description: 'Who you are, and your tokens' },
+  { name: 'account', description: 'Your account, and your tokens' },
   { name: 'systems', description: 'Limits, tools and health of the HPC systems' },
   { name: 'administration', description: 'Requests for administrators' },
   { name: 'clients', description: 'The command line and the libraries, to install from this server' },

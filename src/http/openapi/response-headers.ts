@@ -4,7 +4,7 @@ import Type, { type TSchema } from 'typebox';
 export const responseHeaders = {
   'X-Request-Id': Type.String({ description: 'Identifies the request in the logs of the server.' }),
   RateLimit: Type.String({
-    description: 'What is left of the tightest rate limit, and the seconds until all of it is available again.',
+    description: 'The rest of the tightest rate limit, and the seconds until all of it is available again.',
     examples: ['"token";r=4999;t=1'],
   }),
   'RateLimit-Policy': Type.String({

@@ -77,7 +77,7 @@ export const ProblemSchema = Type.Object(
     title: Type.String({ description: 'Short description of the code.' }),
     status: Type.Integer(),
     code: Type.Unsafe<PublicCode>(Type.Ref('ErrorCode')),
-    detail: Type.String({ description: 'What is wrong and what to do about it.' }),
+    detail: Type.String({ description: 'The error, and the way to correct it.' }),
     request_id: Type.String({ description: 'Identifies the request in the logs of the server.' }),
     errors: Type.Optional(
       Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), { description: 'The invalid fields.' }),

@@ -111,7 +111,7 @@ export function signInRoutes(app: FastifyInstance, deps: SignInRouteDeps): void 
 const SignedOut = Type.Object(
   {
     sign_out_url: Type.Union([Type.String(), Type.Null()], {
-      description: 'Where the user signs out at the OpenID provider.',
+      description: 'Address at which the user signs out at the OpenID provider.',
     }),
   },
   { additionalProperties: false, examples: [{ sign_out_url: null }] },

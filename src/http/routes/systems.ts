@@ -9,7 +9,7 @@ import { hpcParam, pathScope } from '../request/path-params.ts';
 import { addResource } from './resource.ts';
 
 const tag = 'administration';
-const description = 'What a Payload may contain, and whether the system accepts and runs jobs now.';
+const description = 'The allowed content of a Payload, and whether the system accepts and runs jobs now.';
 
 /** The HPC systems with their limits, tools and health. */
 export function systemRoutes(app: FastifyInstance, systems: SystemService): void {

@@ -190,7 +190,7 @@ export type Problem = {
     status: number;
     code: ErrorCode;
     /**
-     * What is wrong and what to do about it.
+     * The error, and the way to correct it.
      */
     detail: string;
     /**
@@ -299,7 +299,7 @@ export type Statement = {
             at: string;
             kind: 'grant' | 'top_up' | 'withdraw' | 'expire' | 'reserve' | 'release' | 'charge' | 'free' | 'refund' | 'transfer' | 'adjust';
             /**
-             * What is added to the balance: positive for a grant, release or refund, negative for a reserve or charge.
+             * Amount added to the balance: positive for a grant, release or refund, negative for a reserve or charge.
              */
             change: number;
             /**
@@ -344,7 +344,7 @@ export type Statement = {
             at: string;
             kind: 'grant' | 'top_up' | 'withdraw' | 'expire' | 'reserve' | 'release' | 'charge' | 'free' | 'refund' | 'transfer' | 'adjust';
             /**
-             * What is added to the balance: positive for a grant, release or refund, negative for a reserve or charge.
+             * Amount added to the balance: positive for a grant, release or refund, negative for a reserve or charge.
              */
             change: number;
             /**
@@ -693,7 +693,7 @@ export type AuthorizationServer = {
 export type DeviceAuthorization = {
     device_code: string;
     /**
-     * What the user confirms.
+     * Code that the user confirms.
      */
     user_code: string;
     /**
@@ -871,7 +871,7 @@ export type System = {
      */
     status_since: string;
     /**
-     * What the status means. Administrators see the error of the scheduler.
+     * Explanation of the status. Administrators see the error of the scheduler.
      */
     detail: string;
     queued_jobs: number;
@@ -1179,7 +1179,7 @@ export type Webhook = {
      */
     disabled_reason: string | null;
     /**
-     * Who disabled the webhook. You can enable it again, unless an administrator has disabled it.
+     * `administrator` or `bursar`, if the webhook is disabled. You can enable it again, unless an administrator has disabled it.
      */
     disabled_by: 'administrator' | 'bursar' | null;
 };
@@ -1223,7 +1223,7 @@ export type WebhookWithSecret = {
      */
     disabled_reason: string | null;
     /**
-     * Who disabled the webhook. You can enable it again, unless an administrator has disabled it.
+     * `administrator` or `bursar`, if the webhook is disabled. You can enable it again, unless an administrator has disabled it.
      */
     disabled_by: 'administrator' | 'bursar' | null;
     /**
@@ -1281,7 +1281,7 @@ export type ClientPackage = {
      */
     install: string;
     /**
-     * Where to download it.
+     * Address of the download.
      */
     url: string;
     /**
@@ -4174,7 +4174,7 @@ export type SignOutResponses = {
      */
     200: {
         /**
-         * Where the user signs out at the OpenID provider.
+         * Address at which the user signs out at the OpenID provider.
          */
         sign_out_url: string | null;
     };
