@@ -6,7 +6,7 @@ import { Dialog } from '../../../ui/dialog.tsx';
 import { TextField } from '../../../ui/field.tsx';
 import { describeError } from '../../../ui/states.tsx';
 import { toast } from '../../../ui/toast.tsx';
-import { type BulkFailure, type BulkPlan, runBulkAction } from './bulk-plan.ts';
+import { type BulkFailure, type BulkKind, type BulkPlan, runBulkAction } from './bulk-plan.ts';
 import styles from './job-list.module.css';
 import { nameOf } from './job-name.ts';
 
@@ -14,7 +14,7 @@ interface BulkDialogProps {
   plan: BulkPlan | undefined;
   /** The jobs may belong to others, who are told why. */
   asksReason: boolean;
-  send: (job: Job, reason: string) => Promise<unknown>;
+  send: (kind: BulkKind, job: Job, reason: string) => Promise<unknown>;
   onClose: () => void;
   /** Called when requests have been sent, whether or not all have succeeded. */
   onDone: () => void;
@@ -58,7 +58,7 @@ export function BulkDialog({ plan, asksReason, send, onClose, onDone }: BulkDial
       setDoneCount(count);
     };
     setDoneCount(0);
-    const failed = await runBulkAction(jobs, (job) => send(job, reason.trim()), { signal, onProgress });
+    const failed = await runBulkAction(jobs, (job) => send(shown.kind, job, reason.trim()), { signal, onProgress });
     setDoneCount(undefined);
     setFailures(failed);
     onDone();

@@ -103,7 +103,7 @@ function JobTable({
       <BulkDialog
         plan={plan}
         asksReason={asksReason}
-        send={(job, reason) => send(plan?.kind ?? 'cancel', job, reason)}
+        send={send}
         onClose={() => setPlan(undefined)}
         onDone={() => {
           selection.changeAll(false);
