@@ -1,4 +1,4 @@
-// `npm run screenshots [-- <folder>]`: takes pictures of every page of the web page, light and dark, wide and narrow, on a server
+// `npm run screenshots [-- <folder> [<page>…]]`: takes pictures of every page of the web page, or of these, light and dark, wide and narrow, on a server
 // with example data. Needs Chromium.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,13 +6,14 @@ import { createDemoData, startDemoServer } from '../test/support/demo-data.ts';
 import { launchBrowser } from '../test/support/web-page.ts';
 import { listPages } from '../test/support/web-pages.ts';
 
-const [, , folder = 'screenshots'] = process.argv;
+const [, , folder = 'screenshots', ...names] = process.argv;
 const widths = { wide: 1280, narrow: 390 };
 
 mkdirSync(folder, { recursive: true });
 const [server, browser] = await Promise.all([startDemoServer(), launchBrowser()]);
 try {
-  const pages = listPages(await createDemoData(server));
+  const all = listPages(await createDemoData(server));
+  const pages = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
   for (const colorScheme of ['light', 'dark'] as const) {
     for (const [size, width] of Object.entries(widths)) {
       for (const user of new Set(pages.map((page) => page.user))) {
