@@ -60,7 +60,7 @@ test('a running job: live timeline, cost and cancellation', async () => {
 });
 
 test('a failed job says why, with the last lines of stderr, and can be repeated elsewhere', async () => {
-  const command = `echo started; echo "it's \x1b[31mbroken\x1b[0m" >&2; exit 3`;
+  const command = `echo started; printf "it's \\033[31mbroken\\033[0m\\n" >&2; exit 3`;
   const job = await me.waitUntilFinished(await submit(command, { title: 'Broken one' }));
   await open(job);
   const card = page.getByRole('region', { name: 'Why it failed' });

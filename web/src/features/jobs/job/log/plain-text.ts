@@ -18,10 +18,8 @@ export function toPlainLine(raw: string): string {
 /** Every character has the same width then, so that the length of a line tells its rows. */
 function expandTabs(line: string): string {
   if (!line.includes('\t')) return line;
-  let text = '';
-  for (const part of line.split('\t')) {
-    if (text !== '' || line.startsWith('\t')) text += ' '.repeat(tabWidth - (text.length % tabWidth));
-    text += part;
-  }
+  const [first = '', ...rest] = line.split('\t');
+  let text = first;
+  for (const part of rest) text += ' '.repeat(tabWidth - (text.length % tabWidth)) + part;
   return text;
 }
