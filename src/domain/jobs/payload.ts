@@ -1,5 +1,5 @@
 import { BursarError, type FieldError } from '../errors.ts';
-import type { HpcSystem, Tool } from '../systems/system.ts';
+import type { HpcSystem, JobResources, Tool } from '../systems/system.ts';
 import { parseBatchCommand } from './batch-command.ts';
 import type { JobRequest } from './job.ts';
 import { type Payload, parseInteger, parseNumber, parseText } from './payload-fields.ts';
@@ -12,11 +12,16 @@ const maxTitleLength = 256;
 const maxCommandLength = 8192;
 export const commonFields = ['node_number', 'core_number', 'runtime', 'title', 'tags'];
 
+/** The part of a system that says which Payloads it takes. */
+export type PayloadRules = Pick<HpcSystem, 'name' | 'kind' | 'runtimePolicy' | 'defaults' | 'tools'> & {
+  limits: JobResources;
+};
+
 /**
  * Parses a Payload header and applies the system's limits, defaults and runtime policy.
  * Throws `invalid_payload` with the errors of all fields, not only the first one.
  */
-export function parsePayload(text: string, system: HpcSystem): JobRequest {
+export function parsePayload(text: string, system: PayloadRules): JobRequest {
   const payload = parseObject(text);
   const errors: FieldError[] = [];
   const { limits, defaults } = system;
@@ -64,7 +69,7 @@ function parseObject(text: string): Payload {
   return value as Payload;
 }
 
-function parseRuntime(payload: Payload, system: HpcSystem, errors: FieldError[]): number {
+function parseRuntime(payload: Payload, system: PayloadRules, errors: FieldError[]): number {
   const maxHours = system.limits.runtimeHours;
   const rule = { default: system.defaults.runtimeHours, above: 0 };
   const requestedHours = parseNumber(payload, 'runtime', rule, errors);
@@ -74,7 +79,7 @@ function parseRuntime(payload: Payload, system: HpcSystem, errors: FieldError[])
   return maxHours;
 }
 
-function parseBatchProgram(payload: Payload, system: HpcSystem, errors: FieldError[]): Program {
+function parseBatchProgram(payload: Payload, system: PayloadRules, errors: FieldError[]): Program {
   rejectUnknownFields(payload, [...commonFields, 'command'], system, errors);
   const text = parseText(payload, 'command', { maxLength: maxCommandLength }, errors);
   if (text === '') return invalidProgram;
@@ -84,7 +89,7 @@ function parseBatchProgram(payload: Payload, system: HpcSystem, errors: FieldErr
   return invalidProgram;
 }
 
-function parseToolProgram(payload: Payload, system: HpcSystem, errors: FieldError[]): Program {
+function parseToolProgram(payload: Payload, system: PayloadRules, errors: FieldError[]): Program {
   const name = parseText(payload, 'tool', { maxLength: 64 }, errors);
   const tool: Tool | undefined = Object.hasOwn(system.tools, name) ? system.tools[name] : undefined;
   rejectUnknownFields(payload, [...commonFields, 'tool', ...Object.keys(tool?.parameters ?? {})], system, errors);
@@ -107,7 +112,7 @@ function parseToolProgram(payload: Payload, system: HpcSystem, errors: FieldErro
 function rejectUnknownFields(
   payload: Payload,
   allowed: readonly string[],
-  system: HpcSystem,
+  system: PayloadRules,
   errors: FieldError[],
 ): void {
   for (const field of Object.keys(payload)) {

@@ -1,23 +1,14 @@
 import { BursarError } from '../../domain/errors.ts';
-import { startFileOf } from '../../domain/jobs/start-file.ts';
 import type { ByteReader } from './byte-reader.ts';
-import { type InputRequest, missingStartFile } from './start-file-error.ts';
+import { type FolderEntry, findStartFileError, type InputRequest } from './start-file-error.ts';
 import { createDirectoryCheck, createPathTree } from './zip-directory.ts';
 import { type ParsedZipEntry, parseEntry, readHeaders, type ZipLimits } from './zip-entries.ts';
 import { invalidEntry, invalidZip, toZipError } from './zip-errors.ts';
-import { createLayout } from './zip-layout.ts';
 import { describeName, parseEntryName, parseName } from './zip-names.ts';
 import { readZip } from './zip-reader.ts';
 
 // Lists the input files of a job with everything that is wrong with them, by the rules of `checkInput`. Nothing here needs
 // Node, so that web pages can show it before they send anything.
-
-/** A file or folder that will be in a zip. The path is relative, with slashes. */
-export interface FolderEntry {
-  path: string;
-  kind: 'file' | 'folder';
-  bytes: number;
-}
 
 export interface ListedEntry extends FolderEntry {
   /** Says why the server would refuse the zip because of this entry; null if it would not. */
@@ -82,17 +73,6 @@ export function listFolder(entries: readonly FolderEntry[], limits: ZipLimits): 
     throw invalidZip(`The folder has more than ${limits.maxUnpackedBytes} bytes. Send less data.`);
   });
   return listing.read();
-}
-
-/** Returns the error for files that lack the one that the job starts with; null if they have it, or if it needs none. */
-export function findStartFileError(request: InputRequest, entries: readonly FolderEntry[] | null): BursarError | null {
-  const startFile = startFileOf(request);
-  if (startFile === null) return null;
-  if (entries === null) return missingStartFile(request, startFile, null);
-  const layout = createLayout<FolderEntry>(startFile);
-  for (const entry of entries) layout.add(entry);
-  const { start, ...contents } = layout.read();
-  return start === null ? missingStartFile(request, startFile, contents) : null;
 }
 
 /**

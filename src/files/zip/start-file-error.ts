@@ -1,9 +1,29 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
+import { startFileOf } from '../../domain/jobs/start-file.ts';
 import { toPrintable } from './zip-errors.ts';
+import { createLayout } from './zip-layout.ts';
 
 /** The part of a job request that says which input files the job needs. */
 export type InputRequest = Pick<JobRequest, 'command' | 'tool' | 'entry'>;
+
+/** A file or folder that will be in a zip. The path is relative, with slashes. */
+export interface FolderEntry {
+  path: string;
+  kind: 'file' | 'folder';
+  bytes: number;
+}
+
+/** Returns the error for files that lack the one that the job starts with; null if they have it, or if it needs none. */
+export function findStartFileError(request: InputRequest, entries: readonly FolderEntry[] | null): BursarError | null {
+  const startFile = startFileOf(request);
+  if (startFile === null) return null;
+  if (entries === null) return missingStartFile(request, startFile, null);
+  const layout = createLayout<FolderEntry>(startFile);
+  for (const entry of entries) layout.add(entry);
+  const { start, ...contents } = layout.read();
+  return start === null ? missingStartFile(request, startFile, contents) : null;
+}
 
 /** The files of an input, for the message. */
 interface Contents {

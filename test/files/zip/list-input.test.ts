@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
 import { boundedReader } from '../../../src/files/zip/byte-reader.ts';
 import { inspectZip } from '../../../src/files/zip/inspect-zip.ts';
-import { findStartFileError, listFolder, listZip } from '../../../src/files/zip/list-input.ts';
+import { listFolder, listZip } from '../../../src/files/zip/list-input.ts';
+import { findStartFileError } from '../../../src/files/zip/start-file-error.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from './hostile-zips.ts';
 import { rawZip } from './raw-zip.ts';
 

@@ -1,0 +1,75 @@
+import type { Quote, System } from '@bursar/client';
+import type { UseQueryResult } from '@tanstack/react-query';
+import { formatAmount } from '../../shared/amount.ts';
+import { Button } from '../../ui/button.tsx';
+import { formatBytes, formatDuration } from '../../ui/format.ts';
+import { describeError } from '../../ui/states.tsx';
+import { formatHours } from './form/runtime-text.ts';
+import styles from './submit.module.css';
+
+interface QuoteViewProps {
+  quote: UseQueryResult<Quote>;
+  system: System;
+  /** What is left before this job, in charged seconds and KB. Undefined while it is loading. */
+  left: { time: number; space: number } | undefined;
+  unpackedBytes: number;
+  isFormValid: boolean;
+  onRuntime: (hours: string) => void;
+}
+
+/** The cost of the job as it is typed: `costs at most 24 core-h of 5,000 core-h; leaves 4,976 core-h; space 120 MB`. */
+export function QuoteView({ quote, system, left, unpackedBytes, isFormValid, onRuntime }: QuoteViewProps) {
+  const { data } = quote;
+  if (quote.isError) return <p className={styles.bad}>{describeError(quote.error).message}</p>;
+  if (data === undefined || !isFormValid) {
+    return (
+      <p className={`muted ${styles.quote}`}>
+        {isFormValid ? 'Calculating the cost…' : 'The cost is shown when the form is complete.'}
+      </p>
+    );
+  }
+  const amount = (seconds: number) => formatTime(seconds, system.charge);
+  const canShorten = !data.accepted && data.binding_account !== null && data.longest_runtime > 0;
+  return (
+    <div className={styles.quote} data-stale={quote.isPlaceholderData}>
+      <p role="status">
+        Costs at most <strong>{amount(data.cost)}</strong>
+        {left !== undefined && ` of ${amount(left.time)}`}
+        {data.accepted && `; leaves ${amount(data.time_left)}`}
+        {unpackedBytes > 0 && `; space ${formatBytes(unpackedBytes)}`}
+        {unpackedBytes > 0 && left !== undefined && ` of ${formatAmount('space', left.space)}`}.
+      </p>
+      <p className="muted">
+        For {formatDuration(data.runtime * 3600)} at most. Time that the job does not use is given back.
+      </p>
+      {!data.accepted && <p className={styles.bad}>{data.reason}</p>}
+      {canShorten ? (
+        <Button onClick={() => onRuntime(formatHours(data.longest_runtime))}>
+          Use the longest runtime: {formatDuration(data.longest_runtime * 3600)}
+        </Button>
+      ) : (
+        data.accepted && (
+          <p className="muted">
+            The quota and the system allow {formatDuration(data.longest_runtime * 3600)}.{' '}
+            {data.longest_runtime > data.runtime && (
+              <button
+                type="button"
+                className={styles.link}
+                onClick={() => onRuntime(formatHours(data.longest_runtime))}
+              >
+                Use all of it
+              </button>
+            )}
+          </p>
+        )
+      )}
+    </div>
+  );
+}
+
+function formatTime(seconds: number, charge: System['charge']): string {
+  // A cost that is not zero must not look like zero.
+  return seconds > 0 && seconds < 18
+    ? `under ${formatAmount('time', 36, charge)}`
+    : formatAmount('time', seconds, charge);
+}
