@@ -1,6 +1,6 @@
 import type { Delivery } from '@bursar/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { bursar } from '../../client/bursar.ts';
 import { Badge, type Tone } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
@@ -10,7 +10,7 @@ import { Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import styles from './account.module.css';
-import { accountKeys, deliveriesQuery } from './queries.ts';
+import { accountKeys, deliveriesQuery, webhookQuery } from './queries.ts';
 
 const stateTones: Record<Delivery['state'], Tone> = { pending: 'info', delivered: 'good', failed: 'bad' };
 const pageSize = 25;
@@ -22,6 +22,7 @@ export function DeliveryList({ webhookId }: { webhookId: string }) {
   const [limit, setLimit] = useState(pageSize);
   const deliveries = useQuery(deliveriesQuery(webhookId, limit));
   const queryClient = useQueryClient();
+  useWebhookRefresh(webhookId, deliveries.data);
   const refresh = () => queryClient.invalidateQueries({ queryKey: accountKeys.deliveries(webhookId) });
 
   const resend = async (delivery: Delivery) => {
@@ -56,6 +57,16 @@ export function DeliveryList({ webhookId }: { webhookId: string }) {
       </QueryView>
     </Card>
   );
+}
+
+/** Each attempt may change the state of the webhook. */
+function useWebhookRefresh(webhookId: string, deliveries: readonly Delivery[] | undefined): void {
+  const queryClient = useQueryClient();
+  const tries = deliveries?.reduce((total, delivery) => total + delivery.tries, 0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the number of attempts is what matters
+  useEffect(() => {
+    void queryClient.invalidateQueries({ queryKey: webhookQuery(webhookId).queryKey, exact: true });
+  }, [queryClient, webhookId, tries]);
 }
 
 function DeliveryTable(props: { deliveries: readonly Delivery[]; onResend: (delivery: Delivery) => void }) {
@@ -96,7 +107,7 @@ function DeliveryTable(props: { deliveries: readonly Delivery[]; onResend: (deli
             </td>
             <td>
               {delivery.state !== 'pending' && (
-                <Button aria-label={`Send ${delivery.type} again`} onClick={() => props.onResend(delivery)}>
+                <Button aria-label={`Send again: ${delivery.type}`} onClick={() => props.onResend(delivery)}>
                   Send again
                 </Button>
               )}

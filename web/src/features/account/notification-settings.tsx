@@ -26,7 +26,7 @@ export function NotificationSettings() {
     storeNotificationChoice(next);
   };
   return (
-    <Card title="Notifications">
+    <Card title="Notifications of this browser">
       <div className="stack">
         <p className="muted">
           This browser tells you when a job ends, as long as Bursar is open in one of its tabs. For anything else, use a

@@ -1,43 +1,42 @@
-import type { Statement } from '@bursar/client';
+import type { ProjectAccount } from '@bursar/client';
 import { queryOptions } from '@tanstack/react-query';
 import { bursar } from '../../client/bursar.ts';
 import { keys } from '../../client/queries.ts';
-import type { Resource } from '../../shared/amount.ts';
-
-/** The figures of one resource of the user in a project. */
-export interface AccountFigures {
-  project_hpc: string;
-  project_name: string;
-  resource: Resource;
-  granted: number;
-  held: number;
-  used: number;
-  available: number;
-  starts: string | null;
-  ends: string | null;
-}
+import { type ChargeUnit, chargeOf } from '../../shared/amount.ts';
 
 export const accountsQuery = queryOptions({
   queryKey: keys.accounts,
-  queryFn: async ({ signal }) => {
-    const quotas = await bursar.quotas({ signal });
-    const statements = await Promise.all(
-      quotas.map(({ project_hpc: hpc, project_name: project }) =>
-        bursar.statement({ hpc: hpc.toLowerCase(), project, signal }),
-      ),
-    );
-    return statements.flatMap((statement) => [figuresOf(statement, 'time'), figuresOf(statement, 'space')]);
-  },
+  queryFn: ({ signal }) => bursar.api.listAccounts({ signal }),
 });
 
-function figuresOf(statement: Statement, resource: Resource): AccountFigures {
-  const { movements, closing_balance: available } = statement[resource];
-  const used = movements.reduce((total, movement) => total + movement.used, 0);
-  const held = movements.reduce(
-    (total, { kind, change }) => (kind === 'reserve' || kind === 'release' ? total - change : total),
-    0,
-  );
-  const { project_hpc, project_name } = statement;
-  const granted = available + used + held;
-  return { project_hpc, project_name, resource, granted, held, used, available, starts: null, ends: null };
+/** The user's quota of one resource. A job needs enough in the user's own account and in the pool of the project. */
+export interface ResourceQuota {
+  own: ProjectAccount;
+  pool: ProjectAccount | undefined;
+  /** The amount that a new job can use. */
+  free: number;
+}
+
+export interface ProjectQuotas {
+  hpc: string;
+  name: string;
+  charge: ChargeUnit;
+  quotas: ResourceQuota[];
+}
+
+/** One entry for each project, by system and name. */
+export function groupByProject(accounts: readonly ProjectAccount[]): ProjectQuotas[] {
+  const groups = Map.groupBy(accounts, ({ project_hpc: hpc, project_name: name }) => `${hpc}/${name}`);
+  const inOrder = [...groups].sort(([one], [other]) => one.localeCompare(other));
+  return inOrder.map(([, group]) => ({
+    hpc: group[0]?.project_hpc ?? '',
+    name: group[0]?.project_name ?? '',
+    charge: chargeOf(group.find(({ resource }) => resource === 'time')?.unit ?? ''),
+    quotas: group.filter(({ user }) => user !== null).map((own) => quotaOf(own, group)),
+  }));
+}
+
+function quotaOf(own: ProjectAccount, group: readonly ProjectAccount[]): ResourceQuota {
+  const pool = group.find(({ user, resource }) => user === null && resource === own.resource);
+  return { own, pool, free: Math.max(0, Math.min(own.available, pool?.available ?? own.available)) };
 }

@@ -88,7 +88,9 @@ export function MovementTable({ account, resource, charge, path, kind, page, onP
             <Button disabled={current === 1} onClick={() => onPage(current - 1)}>
               Newer
             </Button>
-            Page {current} of {formatNumber(pages)}
+            <span>
+              Page {current} of {formatNumber(pages)}
+            </span>
             <Button disabled={current === pages} onClick={() => onPage(current + 1)}>
               Older
             </Button>

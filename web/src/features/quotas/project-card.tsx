@@ -7,20 +7,14 @@ import { buttonClass } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Skeleton } from '../../ui/states.tsx';
 import { Time, useNow } from '../../ui/time.tsx';
-import type { AccountFigures } from './accounts.ts';
+import type { ProjectQuotas, ResourceQuota } from './accounts.ts';
 import { burnRateQuery, rateDays } from './queries.ts';
 import styles from './quotas.module.css';
 
-interface ProjectCardProps {
-  hpc: string;
-  name: string;
-  accounts: readonly AccountFigures[];
-  charge: ChargeUnit;
-}
-
-export function ProjectCard({ hpc, name, accounts, charge }: ProjectCardProps) {
+export function ProjectCard({ project }: { project: ProjectQuotas }) {
+  const { hpc, name, charge, quotas } = project;
   const path = { hpc: hpc.toLowerCase(), project: name };
-  const time = accounts.find(({ resource }) => resource === 'time');
+  const time = quotas.find(({ own }) => own.resource === 'time');
   return (
     <Card
       title={
@@ -30,8 +24,8 @@ export function ProjectCard({ hpc, name, accounts, charge }: ProjectCardProps) {
       }
     >
       <div className="stack">
-        {accounts.map((account) => (
-          <Meter key={account.resource} account={account} charge={charge} />
+        {quotas.map((quota) => (
+          <Meter key={quota.own.resource} quota={quota} charge={charge} />
         ))}
         {time !== undefined && <Forecast time={time} path={path} charge={charge} />}
         <div className="row">
@@ -52,17 +46,20 @@ const lowPart = 0.2;
 
 const titles = { time: 'Time', space: 'Space' } as const;
 
-function Meter({ account, charge }: { account: AccountFigures; charge: ChargeUnit }) {
-  const { resource, granted, held, used, available } = account;
+function Meter({ quota, charge }: { quota: ResourceQuota; charge: ChargeUnit }) {
+  const { resource, granted, held, used } = quota.own;
   const amount = (value: number) => formatAmount(resource, value, charge);
-  const isLow = available < lowPart * granted || available <= 0;
-  const free = amount(Math.max(0, available));
+  const free = amount(quota.free);
+  const isLow = quota.free < lowPart * granted || quota.free === 0;
+  const isLimitedByPool = quota.free < quota.own.available;
   const label = `${titles[resource]}: ${amount(used)} used, ${amount(held)} held, ${free} free of ${amount(granted)}`;
   return (
     <div className={styles.meter}>
       <div className={styles.meterHead}>
         <h3>{titles[resource]}</h3>
-        {isLow && <Badge tone={available <= 0 ? 'bad' : 'warning'}>{available <= 0 ? 'Used up' : 'Little left'}</Badge>}
+        {isLow && (
+          <Badge tone={quota.free === 0 ? 'bad' : 'warning'}>{quota.free === 0 ? 'Nothing left' : 'Little left'}</Badge>
+        )}
       </div>
       <div>
         <span className={styles.free}>{free}</span>{' '}
@@ -88,12 +85,13 @@ function Meter({ account, charge }: { account: AccountFigures; charge: ChargeUni
           <dd>{amount(held)}</dd>
         </div>
       </dl>
+      {isLimitedByPool && <p className={styles.note}>All members together have only this much left in the project.</p>}
     </div>
   );
 }
 
 interface ForecastProps {
-  time: AccountFigures;
+  time: ResourceQuota;
   path: { hpc: string; project: string };
   charge: ChargeUnit;
 }
@@ -106,7 +104,7 @@ function Forecast({ time, path, charge }: ForecastProps) {
   const rate = useQuery(burnRateQuery(path.hpc, path.project));
   return (
     <div className={styles.period}>
-      <Period starts={time.starts} ends={time.ends} />
+      <Period starts={time.own.starts} ends={time.own.ends} />
       <p>
         {rate.isPending && <Skeleton height="1.2em" width="70%" />}
         {rate.data !== undefined && <RunOut perDay={rate.data} time={time} charge={charge} />}
@@ -115,7 +113,7 @@ function Forecast({ time, path, charge }: ForecastProps) {
   );
 }
 
-function Period({ starts, ends }: Pick<AccountFigures, 'starts' | 'ends'>) {
+function Period({ starts, ends }: Pick<ResourceQuota['own'], 'starts' | 'ends'>) {
   if (starts === null && ends === null) return null;
   return (
     <p className="muted">
@@ -124,15 +122,16 @@ function Period({ starts, ends }: Pick<AccountFigures, 'starts' | 'ends'>) {
   );
 }
 
-function RunOut({ perDay, time, charge }: { perDay: number; time: AccountFigures; charge: ChargeUnit }) {
+function RunOut({ perDay, time, charge }: { perDay: number; time: ResourceQuota; charge: ChargeUnit }) {
   const now = useNow(undefined);
+  const { ends } = time.own;
   if (perDay <= 0) return `Nothing was used in the last ${rateDays} days.`;
   const rateText = `${formatAmount('time', perDay, charge)} a day`;
-  if (time.available <= 0) return `It was used at ${rateText}. Ask for more, or wait until running jobs end.`;
-  const days = time.available / perDay;
+  if (time.free === 0) return `It was used at ${rateText}. Ask for more, or wait until running jobs end.`;
+  const days = time.free / perDay;
   const runsOutAt = now + days * 86_400_000;
-  const lastsLonger = days > maxForecastDays || (time.ends !== null && runsOutAt > Date.parse(time.ends));
-  if (lastsLonger) return `At ${rateText} it does not run out${time.ends === null ? '' : ' in this period'}.`;
+  const lastsLonger = days > maxForecastDays || (ends !== null && runsOutAt > Date.parse(ends));
+  if (lastsLonger) return `At ${rateText} it does not run out${ends === null ? '' : ' in this period'}.`;
   return (
     <>
       At {rateText} it runs out on <Time value={new Date(runsOutAt).toISOString()} form="date" />.

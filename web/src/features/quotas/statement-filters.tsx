@@ -32,7 +32,7 @@ export function StatementFilters({ search, from, onChange }: StatementFiltersPro
         <option value="space">Space</option>
       </SelectField>
       <SelectField
-        label="Movements"
+        label="Kind"
         value={search.kind ?? ''}
         onChange={(event) => onChange({ kind: (event.target.value || undefined) as StatementSearch['kind'] })}
       >
