@@ -24,7 +24,7 @@ export function JobTime({ summary }: { summary: JobSummary }) {
 function describeTime({ job, started_at: startedAt }: JobSummary, now: number, elapsedSeconds: number): string {
   const granted = formatDuration(job.runtime * 3600);
   if (startedAt !== null) return `${formatDuration(elapsedSeconds)} of ${granted}`;
-  if (job.terminal_stage) return `Not started, of ${granted}`;
+  if (job.terminal_stage) return `Not started`;
   return `Waiting for ${formatDuration(secondsBetween(job.init_date, now))}`;
 }
 
