@@ -3,7 +3,7 @@ import type { JobPageFilter } from '../../../client/job-pages.ts';
 import { buttonClass } from '../../../ui/button.tsx';
 import { Card } from '../../../ui/card.tsx';
 import { EmptyState } from '../../../ui/states.tsx';
-import type { ListRoute } from './job-list.tsx';
+import type { ListRoute } from './list-route.ts';
 
 /** There are no jobs to show: because of the filters, because the page is past the last job, or because there are none. */
 export function EmptyJobList({ route, filter }: { route: ListRoute; filter: JobPageFilter }) {

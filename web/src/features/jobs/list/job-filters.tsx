@@ -5,7 +5,7 @@ import { buttonClass } from '../../../ui/button.tsx';
 import { SelectField } from '../../../ui/field.tsx';
 import { SearchField } from '../../../ui/search-field.tsx';
 import styles from './job-filters.module.css';
-import type { ListRoute } from './job-list.tsx';
+import type { ListRoute } from './list-route.ts';
 
 interface JobFiltersProps {
   route: ListRoute;

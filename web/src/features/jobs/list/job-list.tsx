@@ -9,13 +9,13 @@ import { BulkDialog } from './bulk-dialog.tsx';
 import { type BulkKind, type BulkPlan, planBulkAction } from './bulk-plan.ts';
 import styles from './job-list.module.css';
 import { JobRow } from './job-row.tsx';
+import { JobTableHead } from './job-table-head.tsx';
 import { JobTableSkeleton } from './job-table-skeleton.tsx';
 import { JobToolbar } from './job-toolbar.tsx';
+import type { ListRoute } from './list-route.ts';
 import { PageLinks } from './page-links.tsx';
 import { useSelection } from './use-selection.ts';
 import { useSteadyRows } from './use-steady-rows.ts';
-
-export type ListRoute = '/jobs' | '/admin/jobs';
 
 interface JobListProps {
   route: ListRoute;
@@ -116,33 +116,3 @@ function JobTable({
 
 const findSystem = (systems: readonly System[], job: Job) =>
   systems.find(({ project_hpc: name }) => name === job.project_hpc);
-
-export function JobTableHead({ route }: { route: ListRoute }) {
-  return (
-    <thead>
-      <tr>
-        <th scope="col" className={styles.select}>
-          <span className="visually-hidden">Selected</span>
-        </th>
-        <th scope="col">Job</th>
-        {route === '/admin/jobs' && (
-          <th scope="col" className={styles.user}>
-            User
-          </th>
-        )}
-        <th scope="col" className={styles.stage}>
-          Stage
-        </th>
-        <th scope="col" className={styles.timeCell}>
-          Time
-        </th>
-        <th scope="col" className={`${styles.cost} number`}>
-          Cost
-        </th>
-        <th scope="col" className={styles.submitted}>
-          Submitted
-        </th>
-      </tr>
-    </thead>
-  );
-}

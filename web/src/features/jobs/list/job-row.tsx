@@ -8,9 +8,9 @@ import { pageParamsOf } from '../../../shared/job-path.ts';
 import { StageBadge } from '../../../shared/stage-badge.tsx';
 import { Time } from '../../../ui/time.tsx';
 import styles from './job-list.module.css';
-import type { ListRoute } from './job-list.tsx';
 import { nameOf } from './job-name.ts';
 import { JobTime } from './job-time.tsx';
+import type { ListRoute } from './list-route.ts';
 
 interface JobRowProps {
   summary: JobSummary;

@@ -1,7 +1,8 @@
 import { Skeleton } from '../../../ui/states.tsx';
 import { Table } from '../../../ui/table.tsx';
 import styles from './job-list.module.css';
-import { JobTableHead, type ListRoute } from './job-list.tsx';
+import { JobTableHead } from './job-table-head.tsx';
+import type { ListRoute } from './list-route.ts';
 
 /** Takes the place of the rows while they are loading for the first time. */
 export function JobTableSkeleton({ route }: { route: ListRoute }) {

@@ -2,7 +2,7 @@ import { Link, useRouterState } from '@tanstack/react-router';
 import type { JobPageFilter } from '../../../client/job-pages.ts';
 import { buttonClass } from '../../../ui/button.tsx';
 import styles from './job-list.module.css';
-import type { ListRoute } from './job-list.tsx';
+import type { ListRoute } from './list-route.ts';
 
 declare module '@tanstack/react-router' {
   interface HistoryState {
