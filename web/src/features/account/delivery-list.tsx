@@ -77,13 +77,13 @@ function DeliveryTable(props: { deliveries: readonly Delivery[]; onResend: (deli
     <Table label="Deliveries, newest first">
       <thead>
         <tr>
-          <th scope="col">Created</th>
           <th scope="col">Event</th>
           <th scope="col">State</th>
           <th scope="col" className="number">
             Tries
           </th>
           <th scope="col">Last result</th>
+          <th scope="col">Created</th>
           <th scope="col">Next try</th>
           <th scope="col">
             <span className="visually-hidden">Actions</span>
@@ -93,15 +93,15 @@ function DeliveryTable(props: { deliveries: readonly Delivery[]; onResend: (deli
       <tbody>
         {props.deliveries.map((delivery) => (
           <tr key={delivery.id}>
-            <td>
-              <Time value={delivery.created_at} />
-            </td>
             <td>{delivery.type}</td>
             <td>
               <Badge tone={stateTones[delivery.state]}>{delivery.state}</Badge>
             </td>
             <td className="number">{delivery.tries}</td>
             <td className={styles.result}>{resultOf(delivery)}</td>
+            <td>
+              <Time value={delivery.created_at} />
+            </td>
             <td>
               <Time value={delivery.state === 'pending' ? delivery.next_try_at : null} form="relative" />
             </td>

@@ -14,9 +14,11 @@ export interface AmountFormat {
  * are multiples of 36 seconds. Space is shown in MB with all its KB.
  */
 export function exactFormat(resource: Resource, charge: ChargeUnit, amounts: readonly number[]): AmountFormat {
-  if (resource === 'space') return { unit: 'MB', format: (amount) => formats.three.format(amount / 1000) };
+  // A minus sign is as wide as a plus sign, and is not taken for a hyphen.
+  const withMinus = (text: string) => text.replace('-', '−');
+  if (resource === 'space') return { unit: 'MB', format: (amount) => withMinus(formats.three.format(amount / 1000)) };
   const hours = amounts.every((amount) => amount % 36 === 0) ? formats.two : formats.four;
-  return { unit: timeUnitOf(charge), format: (amount) => hours.format(amount / 3600) };
+  return { unit: timeUnitOf(charge), format: (amount) => withMinus(hours.format(amount / 3600)) };
 }
 
 /** With its sign: +12.50, −3.00. */

@@ -81,7 +81,7 @@ function Meter({ quota, charge }: { quota: ResourceQuota; charge: ChargeUnit }) 
           <dd>{amount(used)}</dd>
         </div>
         <div>
-          <dt className={styles.held}>held by unfinished jobs</dt>
+          <dt className={styles.held}>held for jobs</dt>
           <dd>{amount(held)}</dd>
         </div>
       </dl>
@@ -117,7 +117,14 @@ function Period({ starts, ends }: Pick<ResourceQuota['own'], 'starts' | 'ends'>)
   if (starts === null && ends === null) return null;
   return (
     <p className="muted">
-      Period <Time value={starts} form="date" /> to {ends === null ? 'no end' : <Time value={ends} form="date" />}
+      {ends === null ? 'Since' : 'Period'} <Time value={starts} form="date" />{' '}
+      {ends === null ? (
+        'without end'
+      ) : (
+        <>
+          to <Time value={ends} form="date" />
+        </>
+      )}
     </p>
   );
 }
