@@ -37,6 +37,7 @@ const TimelineEntry = Type.Object(
     used_seconds: nullableInteger('Wall-clock runtime, in seconds.'),
     charged_seconds: nullableInteger('Charged seconds; negative for a refund.'),
     charge_rule: nullableString('Why the job was charged or not.'),
+    deletes_at: nullableTime('When the files of the job will be deleted.'),
   },
   { additionalProperties: false },
 );
@@ -104,6 +105,7 @@ export const TimelineSchema = Type.Object(
             used_seconds: null,
             charged_seconds: null,
             charge_rule: null,
+            deletes_at: null,
           },
         ],
       },

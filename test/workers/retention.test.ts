@@ -87,6 +87,8 @@ describe('files of finished jobs', () => {
     const [row] = await fixture.query<{ ended_at: number }>('select ended_at from jobs where id = ?', job.id);
     const due = (row?.ended_at ?? 0) + retentionDays * dayMs;
     assert.ok(date >= due && date < due + dayMs, 'on the configured day');
+    const { body } = await me.get<{ entries: { deletes_at: string }[] }>(`${jobPath(job)}timeline/`);
+    assert.equal(Date.parse(body.entries.at(-1)?.deletes_at ?? ''), date, 'the timeline has the date');
     await waitForWorker();
     await restart('SIGKILL', retentionDays);
     await waitForWorker();

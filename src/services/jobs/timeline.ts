@@ -72,6 +72,7 @@ const emptyEntry: Omit<TimelineEntryJson, 'at' | 'type'> = {
   used_seconds: null,
   charged_seconds: null,
   charge_rule: null,
+  deletes_at: null,
 };
 
 function eventEntry({ at, kind, data }: EventRecord, { heldSeconds, resolution }: JobCharges): TimelineEntryJson {
@@ -92,6 +93,7 @@ function eventEntry({ at, kind, data }: EventRecord, { heldSeconds, resolution }
     used_seconds: payload.elapsed_seconds ?? null,
     charged_seconds: isEnd ? (resolution?.timeSeconds ?? null) : null,
     charge_rule: isEnd ? (resolution?.rule ?? null) : null,
+    deletes_at: payload.deletes_at ?? null,
   };
 }
 

@@ -1137,6 +1137,10 @@ export type Timeline = {
          * Why the job was charged or not.
          */
         charge_rule: string | null;
+        /**
+         * When the files of the job will be deleted.
+         */
+        deletes_at: string | null;
     }>;
 };
 

@@ -51,7 +51,16 @@ function ExpiryNotice({ timeline }: { timeline: Timeline }) {
   if (expiring === undefined) return null;
   return (
     <p className={styles.notice} role="status">
-      These files will be deleted soon, because the project keeps files for a limited time. Download what you need.
+      These files will be deleted
+      {expiring.deletes_at === null ? (
+        ' soon'
+      ) : (
+        <>
+          {' '}
+          on <Time value={expiring.deletes_at} />
+        </>
+      )}
+      , because the project keeps files for a limited time. Download what you need.
     </p>
   );
 }

@@ -42,6 +42,11 @@ function Step({ entry, charge }: { entry: TimelineEntry; charge: System['charge'
       <span className="muted">
         <Time value={entry.at} />
       </span>
+      {entry.deletes_at !== null && (
+        <span className={styles.detail}>
+          On <Time value={entry.deletes_at} />
+        </span>
+      )}
       {details.map((detail) => (
         <span key={detail} className={styles.detail}>
           {detail}
