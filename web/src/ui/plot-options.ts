@@ -131,6 +131,10 @@ function drawMarks(
   ctx.strokeStyle = colourOf('--line-strong');
   ctx.fillStyle = colourOf('--text-muted');
   ctx.lineWidth = ratio;
+  // The series and the axes have left their own.
+  ctx.setLineDash([]);
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'alphabetic';
   ctx.font = font.replace('12px', `${12 * ratio}px`);
   let lastRight = Number.NEGATIVE_INFINITY;
   for (const { time, label } of marks) {
