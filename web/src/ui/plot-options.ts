@@ -27,7 +27,8 @@ export function createPlot(container: HTMLElement, props: Required<PlotProps>): 
   const { times, series, format } = props;
   const isBars = series.some(({ form }) => form === 'bars');
   const barSeconds = isBars ? smallestGap(times) : 0;
-  const timeFormat = barSeconds >= 28 * 86_400 ? month : full;
+  const isMonthly = barSeconds >= 28 * 86_400;
+  const timeFormat = isMonthly ? month : full;
   const colourOf = createColourReader(container);
   const font = `12px ${getComputedStyle(container).fontFamily}`;
   const axis = {
@@ -46,7 +47,11 @@ export function createPlot(container: HTMLElement, props: Required<PlotProps>): 
       y: { range: (_plot, min, max) => [Math.min(0, min), max > 0 ? max * 1.05 : 1] },
     },
     axes: [
-      { ...axis, values: (_plot, splits, _axis, _space, step) => formatTimes(splits, step) },
+      {
+        ...axis,
+        values: (_plot, splits, _axis, _space, step) => formatTimes(splits, step),
+        ...(isMonthly ? monthAxis(times) : {}),
+      },
       { ...axis, size: (_plot, values) => widthOf(values), values: (_plot, splits) => splits.map(format) },
     ],
     series: [
@@ -72,6 +77,18 @@ function stackValues(series: PlotProps['series']): number[][] {
   return tops.toReversed();
 }
 
+/** One label below each bar, or below every second or third one if the plot is too narrow for all. */
+function monthAxis(times: readonly number[]): uPlot.Axis {
+  const labelPixels = 80;
+  return {
+    splits: (plot) => {
+      const every = Math.max(1, Math.ceil((times.length * labelPixels) / plot.width));
+      return times.filter((_, index) => (times.length - 1 - index) % every === 0);
+    },
+    values: (_plot, splits) => splits.map((time) => month.format(dateOf(time))),
+  };
+}
+
 /** A single bar is as wide as a month. */
 function smallestGap(times: readonly number[]): number {
   const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
@@ -92,7 +109,8 @@ function seriesOptions(
     line: {},
     dashes: { dash: [6, 5] },
     steps: { paths: uPlot.paths.stepped?.({ align: 1 }) },
-    bars: { paths: uPlot.paths.bars?.({ size: [0.8] }), fill: stroke },
+    // An outline would show months without any usage.
+    bars: { paths: uPlot.paths.bars?.({ size: [0.8] }), fill: stroke, width: 0 },
   };
   return {
     label,

@@ -145,7 +145,7 @@ function UsageOfUnit({ charge, months }: { charge: Charge; months: readonly Mont
         <tbody>
           {months.map(({ month, hpc, project, jobs, seconds }) => (
             <tr key={`${month} ${hpc} ${project}`}>
-              <td>{month}</td>
+              <td className={styles.noWrap}>{month}</td>
               <td>{hpc}</td>
               <td>
                 <Link to="/admin/projects/$hpc/$project" params={{ hpc, project }}>
