@@ -1,5 +1,19 @@
 import uPlot from 'uplot';
-import type { PlotProps } from './plot.tsx';
+
+export interface PlotProps {
+  /** Epoch seconds. */
+  times: readonly number[];
+  series: readonly {
+    label: string;
+    values: readonly (number | null)[];
+    /** Bars of several series are stacked. */
+    form?: 'line' | 'steps' | 'bars' | 'dashes';
+  }[];
+  /** Vertical lines, such as for today. */
+  marks?: readonly { time: number; label: string }[];
+  /** Formats the values of the axis and of the legend. */
+  format: (value: number) => string;
+}
 
 const colours = Array.from({ length: 9 }, (_, index) => `--plot-${index + 1}`);
 

@@ -2,22 +2,7 @@ import { useEffect, useRef } from 'react';
 import type uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import styles from './plot.module.css';
-import { createPlot } from './plot-options.ts';
-
-export interface PlotProps {
-  /** Epoch seconds. */
-  times: readonly number[];
-  series: readonly {
-    label: string;
-    values: readonly (number | null)[];
-    /** Bars of several series are stacked. */
-    form?: 'line' | 'steps' | 'bars' | 'dashes';
-  }[];
-  /** Vertical lines, such as for today. */
-  marks?: readonly { time: number; label: string }[];
-  /** Formats the values of the axis and of the legend. */
-  format: (value: number) => string;
-}
+import { createPlot, type PlotProps } from './plot-options.ts';
 
 const noMarks: NonNullable<PlotProps['marks']> = [];
 

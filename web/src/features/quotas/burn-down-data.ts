@@ -1,6 +1,6 @@
 import type { Statement } from '@bursar/client';
 import type { Resource } from '../../shared/amount.ts';
-import type { PlotProps } from '../../ui/plot.tsx';
+import type { PlotProps } from '../../ui/plot-options.ts';
 import { toDay } from './days.ts';
 import type { Movement } from './movement-kinds.ts';
 
