@@ -25,9 +25,8 @@ export const earlierJobQuery = (path: string) => {
   return queryOptions({
     queryKey: [...keys.job(job_id), 'request'],
     queryFn: async ({ signal }) => {
-      const job = bursar.job({ hpc, project_name, job_id });
-      const [data, timeline] = await Promise.all([job.refresh({ signal }), job.timeline({ signal })]);
-      return { hpc, project: project_name, job: data, timeline };
+      const timeline = await bursar.job({ hpc, project_name, job_id }).timeline({ signal });
+      return { hpc, project: project_name, timeline };
     },
     staleTime: Number.POSITIVE_INFINITY,
   });

@@ -68,7 +68,7 @@ function SubmitDraft({ systems, me }: { systems: readonly System[]; me: Me }) {
         <EarlierJob
           key={from}
           path={from}
-          title={earlier.data?.job.title}
+          title={earlier.data?.timeline.job.title}
           error={earlier.error}
           isDisabled={false}
           onSelect={setSelection}
