@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useEffectEvent, useRef } from 'react';
 import { isSignedOut } from '../client/bursar.ts';
-import { meQuery } from '../client/queries.ts';
+import { firstPositionQuery, meQuery } from '../client/queries.ts';
 import { ErrorState, SkeletonLines } from '../ui/states.tsx';
 import { useNow } from '../ui/time.tsx';
 import styles from './session.module.css';
@@ -13,12 +13,15 @@ import { SessionEnded, SignIn } from './sign-in.tsx';
  */
 export function SessionGate({ children }: { children: ReactNode }) {
   const me = useQuery(meQuery);
-  useSharedSignIn(me.data?.user, () => void me.refetch());
+  // Read beside it, before the pages read their data.
+  const position = useQuery(firstPositionQuery);
+  useSharedSignIn(me.data?.user, () => void Promise.all([me.refetch(), position.refetch()]));
   const isOut = me.isError && isSignedOut(me.error);
 
-  if (me.data === undefined) {
+  if (me.data === undefined || position.data === undefined) {
     if (isOut) return <SignIn />;
-    if (me.isError) return <ErrorState error={me.error} onRetry={() => void me.refetch()} />;
+    const failed = [me, position].find(({ isError }) => isError);
+    if (failed) return <ErrorState error={failed.error} onRetry={() => void failed.refetch()} />;
     return (
       <div className={styles.loading}>
         <SkeletonLines />
@@ -33,6 +36,8 @@ export function SessionGate({ children }: { children: ReactNode }) {
   );
 }
 
+const channelName = 'bursar-session';
+
 /**
  * All tabs share one session. A tab whose user has signed in tells the others, so that those whose session had ended go on. If it
  * is another user, the page starts again: it must not mix the data of two users.
@@ -41,13 +46,17 @@ function useSharedSignIn(user: string | undefined, refetch: () => void): void {
   const firstUser = useRef(user);
   const onSignIn = useEffectEvent(refetch);
   useEffect(() => {
+    const channel = new BroadcastChannel(channelName);
+    channel.onmessage = () => onSignIn();
+    return () => channel.close();
+  }, []);
+  useEffect(() => {
     if (user === undefined) return;
     firstUser.current ??= user;
     if (firstUser.current !== user) location.reload();
-    const channel = new BroadcastChannel('bursar-session');
-    channel.onmessage = () => onSignIn();
+    const channel = new BroadcastChannel(channelName);
     channel.postMessage('signed in');
-    return () => channel.close();
+    channel.close();
   }, [user]);
 }
 

@@ -1,8 +1,9 @@
+import type { Me } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet } from '@tanstack/react-router';
 import { Suspense, useMemo } from 'react';
 import { bursar } from '../client/bursar.ts';
-import { meQuery } from '../client/queries.ts';
+import { firstPositionQuery, meQuery } from '../client/queries.ts';
 import { type ConnectionState, useLiveEvents } from '../client/use-live-events.ts';
 import { Button } from '../ui/button.tsx';
 import { SkeletonLines } from '../ui/states.tsx';
@@ -12,14 +13,20 @@ import styles from './shell.module.css';
 import { Shortcuts } from './shortcuts.tsx';
 import { useNotifications } from './use-notifications.ts';
 
-/** The frame of every page: its navigation, the state of the connection, and the user. */
+/** The frame of every page. `SessionGate` has read the user and the position before. */
 export function Shell() {
   const { data: me } = useQuery(meQuery);
-  const connection = useLiveEvents();
+  const { data: position } = useQuery(firstPositionQuery);
+  if (me === undefined || position === undefined) return null;
+  return <Frame me={me} position={position} />;
+}
+
+/** The navigation, the state of the connection, and the user. */
+function Frame({ me, position }: { me: Me; position: number }) {
+  const connection = useLiveEvents(position);
   useNotifications();
-  const adminPages = useMemo(() => (me === undefined ? [] : adminPagesOf(me)), [me]);
+  const adminPages = useMemo(() => adminPagesOf(me), [me]);
   const allPages = useMemo(() => [...pages, ...adminPages], [adminPages]);
-  if (me === undefined) return null;
   return (
     <div className={styles.shell}>
       <a className={styles.skip} href="#content">

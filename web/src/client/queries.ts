@@ -18,6 +18,17 @@ export const meQuery = queryOptions({
   refetchOnWindowFocus: 'always',
 });
 
+export async function readLatestPosition(signal: AbortSignal): Promise<number> {
+  return (await bursar.api.listEvents({ query: { after: 'latest', limit: 1 }, signal })).next;
+}
+
+/** The position of the event stream when the page was opened. */
+export const firstPositionQuery = queryOptions({
+  queryKey: ['first-position'],
+  queryFn: ({ signal }) => readLatestPosition(signal),
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
 export const signInOptionsQuery = queryOptions({
   queryKey: ['sign-in-options'],
   queryFn: ({ signal }) => bursar.api.getSignInOptions({ signal }),

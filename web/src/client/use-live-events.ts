@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react';
 import { createEventHandler } from './apply-event.ts';
 import { bursar, isSignedOut } from './bursar.ts';
 import { areNotificationsOn } from './notification-choice.ts';
-import { keys } from './queries.ts';
+import { keys, readLatestPosition } from './queries.ts';
 import { untilShown, whenHiddenFor } from './tab-visibility.ts';
 
 export type ConnectionState = 'connecting' | 'live' | 'offline';
@@ -18,7 +18,7 @@ export function onEvent(listener: Listener): () => void {
   return () => listeners.delete(listener);
 }
 
-/** A failed first connection is tried again after this time. */
+/** After an error that the client does not try again by itself. */
 const retryDelayMs = 3000;
 
 /**
@@ -27,26 +27,31 @@ const retryDelayMs = 3000;
  */
 const hiddenLimitMs = 60_000;
 
-/** Keeps the cache of queries up to date from the one event stream of this page. */
-export function useLiveEvents(): ConnectionState {
+/**
+ * Keeps the cache of queries up to date from the one event stream of this page. The first position must be known before any
+ * other query is sent: a change between the two would be missed.
+ */
+export function useLiveEvents(firstPosition: number): ConnectionState {
   const queryClient = useQueryClient();
   const [state, setState] = useState<ConnectionState>('connecting');
+  const [start] = useState(firstPosition);
   useEffect(() => {
     const stop = new AbortController();
-    keepFollowing(queryClient, stop.signal, setState).catch(() => undefined);
+    keepFollowing(queryClient, start, stop.signal, setState).catch(() => undefined);
     return () => stop.abort();
-  }, [queryClient]);
+  }, [queryClient, start]);
   return state;
 }
 
 /** Follows the events until the signal is aborted. */
 async function keepFollowing(
   queryClient: QueryClient,
+  firstPosition: number,
   stopped: AbortSignal,
   onState: (state: ConnectionState) => void,
 ): Promise<void> {
   const applyEvent = createEventHandler(queryClient);
-  let position: number | undefined;
+  let position: number | undefined = firstPosition;
   while (!stopped.aborted) {
     const hidden = new AbortController();
     const stopWatching = whenHiddenFor(hiddenLimitMs, () => {
@@ -54,8 +59,11 @@ async function keepFollowing(
     });
     const signal = AbortSignal.any([stopped, hidden.signal]);
     try {
-      // Known before the stream is opened, so that a stream without any event can be resumed, too.
-      position ??= (await bursar.api.listEvents({ query: { after: 'latest', limit: 1 }, signal })).next;
+      if (position === undefined) {
+        position = await readLatestPosition(signal);
+        // Events were missed, so everything is read again: after the position is known, so that no change lies between.
+        void queryClient.invalidateQueries();
+      }
       const onConnection = (isConnected: boolean) => onState(isConnected ? 'live' : 'offline');
       for await (const event of bursar.events({ since: position, signal, onConnection })) {
         position = event.id;
@@ -67,10 +75,8 @@ async function keepFollowing(
       if (!hidden.signal.aborted) {
         onState('offline');
         if (isSignedOut(error)) await queryClient.invalidateQueries({ queryKey: keys.me });
-        // Events may have been missed: everything is read again.
         position = undefined;
         await new Promise((resolve) => setTimeout(resolve, retryDelayMs));
-        void queryClient.invalidateQueries();
       }
     } finally {
       stopWatching();

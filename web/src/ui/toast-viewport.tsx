@@ -1,9 +1,11 @@
 import { Toast } from '@base-ui/react/toast';
+import { useEffect } from 'react';
 import { Button } from './button.tsx';
 import styles from './toast.module.css';
 import { toastManager } from './toast-manager.ts';
 
-export default function ToastViewport() {
+export default function ToastViewport({ onMount }: { onMount: () => void }) {
+  useEffect(onMount, [onMount]);
   return (
     <Toast.Provider toastManager={toastManager}>
       <Toast.Portal>
