@@ -129,7 +129,8 @@ test('systems show their limits and tools', async () => {
   await system.getByRole('region', { name: 'Parameters of BASH' }).waitFor();
   await expectAccessible(page);
   await system.getByRole('link', { name: 'Submit a job' }).click();
-  await page.waitForURL(/\/app\/submit\?hpc=hpc_two/);
+  await page.getByRole('combobox', { name: 'Tool' }).waitFor();
+  assert.equal(await page.getByRole('combobox', { name: 'System' }).inputValue(), 'hpc_two');
 });
 
 test('a paused system shows the reason', async () => {
