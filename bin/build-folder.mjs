@@ -17,6 +17,7 @@ const otherInputs = [
   'clients/typescript/README.md',
   'clients/typescript/build.mjs',
   'clients/typescript/package.json',
+  'web/build.mjs',
   'web/index.html',
   'web/package.json',
   'web/vite.config.ts',

@@ -55,8 +55,8 @@ export async function build() {
       // CommonJS packages load Node's modules by `require`.
       banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     });
-    runScript('build-clients.mjs', join(temporary, 'clients'));
-    runScript('build-web.mjs', join(temporary, 'web'));
+    runScript('scripts/build-clients.mjs', join(temporary, 'clients'));
+    runScript('web/build.mjs', join(temporary, 'web'));
     install(temporary, folder);
   } catch (error) {
     console.error(`The build failed, so Bursar starts more slowly: ${error.message}`);
@@ -64,10 +64,10 @@ export async function build() {
 }
 
 /** By the Node that Bursar uses: an old one on this machine cannot do it. */
-function runScript(name, folder) {
+function runScript(script, folder) {
   const pinnedNode = join(root, 'node_modules/.bin/node');
   const node = existsSync(pinnedNode) ? pinnedNode : process.execPath;
-  execFileSync(node, [join(root, 'scripts', name), folder], { stdio: 'inherit' });
+  execFileSync(node, [join(root, script), folder], { stdio: 'inherit' });
 }
 
 function install(temporary, folder) {

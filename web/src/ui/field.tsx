@@ -1,10 +1,4 @@
-import {
-  type InputHTMLAttributes,
-  type ReactNode,
-  type SelectHTMLAttributes,
-  type TextareaHTMLAttributes,
-  useId,
-} from 'react';
+import { type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, useId } from 'react';
 import styles from './field.module.css';
 
 interface FieldProps {
@@ -61,19 +55,6 @@ export function TextField({ label, hint, error, ...input }: FieldProps & InputHT
   return (
     <Field label={label} hint={hint} error={error}>
       {(control) => <input {...input} {...control} />}
-    </Field>
-  );
-}
-
-export function TextAreaField({
-  label,
-  hint,
-  error,
-  ...input
-}: FieldProps & TextareaHTMLAttributes<HTMLTextAreaElement>) {
-  return (
-    <Field label={label} hint={hint} error={error}>
-      {(control) => <textarea {...input} {...control} />}
     </Field>
   );
 }

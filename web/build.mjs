@@ -6,12 +6,12 @@ import { promisify } from 'node:util';
 import { brotliCompress, gzip } from 'node:zlib';
 import { build } from 'vite';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = dirname(fileURLToPath(import.meta.url));
 const [, , folder] = process.argv;
 
 await build({
-  root: join(root, 'web'),
-  configFile: join(root, 'web/vite.config.ts'),
+  root,
+  configFile: join(root, 'vite.config.ts'),
   logLevel: 'warn',
   build: { outDir: folder, emptyOutDir: true },
 });
