@@ -18,9 +18,10 @@ try {
     for (const [size, width] of Object.entries(widths)) {
       for (const user of new Set(pages.map((page) => page.user))) {
         const window = await browser.open(server, user, { colorScheme, width, height: 860 });
-        for (const { name, path, shows } of pages.filter((page) => page.user === user)) {
+        for (const { name, path, shows, prepare } of pages.filter((page) => page.user === user)) {
           await window.goto(`/app/${path}`);
           await window.getByText(shows).filter({ visible: true }).first().waitFor();
+          await prepare?.(window);
           // Plots are drawn after they were loaded.
           await window.waitForTimeout(500);
           const file = join(folder, `${name}-${colorScheme}-${size}.png`);

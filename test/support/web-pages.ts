@@ -1,5 +1,7 @@
+import type { Page } from 'playwright-core';
 import type { DemoData } from './demo-data.ts';
 import { firstUsers } from './server.ts';
+import { createZip } from './zip.ts';
 
 export interface PageOfWebPage {
   name: string;
@@ -7,6 +9,8 @@ export interface PageOfWebPage {
   user: string;
   /** A text that shows that the data has arrived. */
   shows: string | RegExp;
+  /** Brings the page into the state to look at. */
+  prepare?(page: Page): Promise<void>;
 }
 
 /** Every page of the web page, with the demo data. */
@@ -17,6 +21,7 @@ export function listPages({ succeeded, failed, running }: DemoData): PageOfWebPa
   return [
     own('jobs', 'jobs', 'Membrane with channel'),
     own('submit', 'submit', 'Command'),
+    { ...own('submit-filled', 'submit', 'Command'), prepare: fillForm },
     own('job', pathOf(succeeded), 'Water box, 300 K'),
     own('job-failed', pathOf(failed), 'ValueError'),
     own('job-log', `${pathOf(running)}?tab=log`, /step \d+ of 9999/),
@@ -39,4 +44,15 @@ export function listPages({ succeeded, failed, running }: DemoData): PageOfWebPa
     staff('admin-ledger', 'admin/ledger', /ledger/i),
     staff('admin-usage', 'admin/usage', 'proj_hpc_one_01'),
   ];
+}
+
+async function fillForm(page: Page): Promise<void> {
+  const files = { 'run.sh': '#!/bin/bash\n', 'parameters.json': '{}\n', 'structures/water.gro': 'x'.repeat(40_000) };
+  const buffer = Buffer.from(await createZip(files));
+  await page.getByLabel('Choose a zip').setInputFiles({ name: 'water.zip', mimeType: 'application/zip', buffer });
+  await page.getByLabel('Command').fill('sbatch run.sh');
+  await page.getByLabel('Nodes').fill('2');
+  await page.getByLabel('Cores per node').fill('6');
+  await page.getByLabel('Runtime in hours').fill('2');
+  await page.getByText(/^Costs at most/i).waitFor();
 }

@@ -38,9 +38,10 @@ for (const { name, ...options } of windows) {
   }
 }
 
-async function checkPage(window: Page, { path, shows }: PageOfWebPage): Promise<void> {
+async function checkPage(window: Page, { path, shows, prepare }: PageOfWebPage): Promise<void> {
   await window.goto(`/app/${path}`);
   await window.getByText(shows).filter({ visible: true }).first().waitFor();
+  await prepare?.(window);
   await expectAccessible(window);
   const [width, limit] = await window.evaluate(() => [document.documentElement.scrollWidth, innerWidth] as const);
   assert.ok(width <= limit, `the page is ${width} pixels wide, its window ${limit}`);
