@@ -6,14 +6,15 @@ import { readDrop, readFileList } from './read-selection.ts';
 import type { Selection } from './selection.ts';
 
 interface FileDropProps {
-  onSelect: (selection: Selection) => void;
+  onSelect: (selection: Selection | null) => void;
+  hasFiles: boolean;
   isDisabled: boolean;
   /** Shown instead of the invitation to drop files, if there are some. */
   children?: ReactNode;
 }
 
 /** Takes a folder or a zip by drop, or by the buttons. */
-export function FileDrop({ onSelect, isDisabled, children }: FileDropProps) {
+export function FileDrop({ onSelect, hasFiles, isDisabled, children }: FileDropProps) {
   const [isOver, setOver] = useState(false);
   const read = async (selection: Promise<Selection | null>) => {
     try {
@@ -63,6 +64,11 @@ export function FileDrop({ onSelect, isDisabled, children }: FileDropProps) {
           onFiles={(files) => read(readFileList(files))}
         />
         <FileButton label="Choose a zip" isDisabled={isDisabled} onFiles={(files) => read(readFileList(files))} />
+        {hasFiles && (
+          <Button look="quiet" disabled={isDisabled} onClick={() => onSelect(null)}>
+            Remove the files
+          </Button>
+        )}
       </div>
     </div>
   );

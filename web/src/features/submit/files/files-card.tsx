@@ -1,5 +1,4 @@
 import { useMemo } from 'react';
-import { Button } from '../../../ui/button.tsx';
 import { Card } from '../../../ui/card.tsx';
 import { formatBytes, formatNumber } from '../../../ui/format.ts';
 import { Skeleton } from '../../../ui/states.tsx';
@@ -21,14 +20,9 @@ interface FilesCardProps {
 
 /** The files of the job: chosen, listed, and checked before anything is sent. */
 export function FilesCard({ selection, listing, startFileError, isDisabled, onSelect }: FilesCardProps) {
-  const clear = (
-    <Button look="quiet" disabled={isDisabled} onClick={() => onSelect(null)}>
-      Remove
-    </Button>
-  );
   return (
-    <Card title="Files" actions={selection === null ? undefined : clear}>
-      <FileDrop onSelect={onSelect} isDisabled={isDisabled}>
+    <Card title="Files">
+      <FileDrop onSelect={onSelect} hasFiles={selection !== null} isDisabled={isDisabled}>
         {selection === null ? undefined : <Contents selection={selection} listing={listing} />}
       </FileDrop>
       {startFileError !== null && selection !== null && <p className={styles.startError}>{startFileError}</p>}

@@ -15,8 +15,8 @@ export async function readDrop(transfer: DataTransfer): Promise<Selection | null
   const items = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? []);
   const [first] = items;
   if (first === undefined) return await readFileList([...transfer.files]);
-  if (items.length === 1 && first instanceof FileSystemFileEntry) {
-    const file = await fileOf(first);
+  if (items.length === 1 && first.isFile) {
+    const file = await fileOf(first as FileSystemFileEntry);
     if (isZip(file)) return toZip(file);
   }
   const found: FolderFile[] = [];
@@ -26,8 +26,8 @@ export async function readDrop(transfer: DataTransfer): Promise<Selection | null
 
 async function collect(entry: FileSystemEntry, found: FolderFile[]): Promise<void> {
   const path = entry.fullPath.replace(/^\//, '');
-  if (entry instanceof FileSystemFileEntry) {
-    const file = await fileOf(entry);
+  if (entry.isFile) {
+    const file = await fileOf(entry as FileSystemFileEntry);
     found.push({ path, file, bytes: file.size });
     return;
   }
