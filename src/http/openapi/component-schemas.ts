@@ -13,14 +13,8 @@ import { EventPageSchema, EventSchema, EventTypeSchema } from '../../contract/ev
 import { FileSchema } from '../../contract/file.ts';
 import { JobSchema, OutcomeSchema } from '../../contract/job.ts';
 import { JobSummaryPageSchema, JobSummarySchema } from '../../contract/job-summary.ts';
-import {
-  AccountSchema,
-  LedgerVerificationSchema,
-  ProjectAccountSchema,
-  QuoteSchema,
-  StatementSchema,
-  UsageSchema,
-} from '../../contract/ledger.ts';
+import { LedgerVerificationSchema, QuoteSchema, UsageSchema } from '../../contract/ledger.ts';
+import { AccountSchema, ProjectAccountSchema } from '../../contract/ledger-account.ts';
 import {
   AuthorizationServerSchema,
   DeviceAuthorizationSchema,
@@ -31,6 +25,7 @@ import {
 import { BatchPayloadSchema, PayloadSchema, ToolPayloadSchema } from '../../contract/payload.ts';
 import { QuotaSchema } from '../../contract/quota.ts';
 import { SessionSchema } from '../../contract/session.ts';
+import { StatementSchema } from '../../contract/statement.ts';
 import { SystemSchema } from '../../contract/system.ts';
 import { GrantedRequestSchema, TimelineSchema } from '../../contract/timeline.ts';
 import { DeliverySchema, WebhookSchema, WebhookWithSecretSchema } from '../../contract/webhook.ts';

@@ -1,4 +1,4 @@
-import { publicStatement } from '../../contract/ledger.ts';
+import { publicStatement } from '../../contract/statement.ts';
 import type { SubmissionTargetDeps } from '../jobs/submission-target.ts';
 import type { PathScope } from '../scope.ts';
 import { type QuoteRequest, readQuote } from './quote.ts';

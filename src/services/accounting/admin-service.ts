@@ -10,7 +10,7 @@ import type {
   TransferBody,
 } from '../../contract/administration.ts';
 import { toIsoTime, toIsoTimeOrNull } from '../../contract/json-format.ts';
-import { publicAccount } from '../../contract/ledger.ts';
+import { publicAccount } from '../../contract/ledger-account.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
 import { bytesPerKb, publicUnits } from '../../domain/units.ts';
 import type { Db } from '../../store/database/handle.ts';
