@@ -17,7 +17,7 @@ export interface InputCheckOptions {
   maxVerifiedBytes: number;
 }
 
-/** Where a job starts: '' for the top of the zip, or the name of its top folder. */
+/** A job starts in `startFolder`: '' for the top of the zip, or the name of its top folder. */
 export interface CheckedInput {
   unpackedBytes: number;
   startFolder: string;

@@ -117,7 +117,7 @@ describe('group commit', () => {
   test('rejects all members when SQLite rolls back the whole transaction', async () => {
     const kept = write('a');
     const member = await group.begin();
-    // What SQLite does by itself when the disk is full.
+    // SQLite does the same by itself when the disk is full.
     writer.exec('rollback');
     const [first, second] = await Promise.allSettled([kept, member.commit()]);
     assert.deepEqual([first.status, second.status], ['rejected', 'rejected']);

@@ -10,7 +10,7 @@ import styles from './submit.module.css';
 interface QuoteViewProps {
   quote: UseQueryResult<Quote>;
   system: System;
-  /** What is left before this job, in charged seconds and KB. Undefined while it is loading. */
+  /** The quota that is left before this job, in charged seconds and KB. Undefined while it is loading. */
   left: { time: number; space: number } | undefined;
   unpackedBytes: number;
   isFormValid: boolean;

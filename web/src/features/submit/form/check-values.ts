@@ -10,7 +10,7 @@ export type FieldErrors = Readonly<Record<string, string>>;
 
 export interface CheckedValues {
   errors: FieldErrors;
-  /** What the job needs of its files; null if the form has errors. */
+  /** Says which files the job needs; null if the form has errors. */
   request: InputRequest | null;
 }
 

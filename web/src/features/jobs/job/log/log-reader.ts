@@ -39,7 +39,7 @@ export interface LogReader {
 
 export interface LogStart {
   stream: LogStream;
-  /** Where a long log is shown first. A log of moderate size is always read whole. */
+  /** Selects the part of a long log that is shown first. A log of moderate size is always read whole. */
   from: 'start' | 'end';
 }
 

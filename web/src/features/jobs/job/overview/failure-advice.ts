@@ -3,7 +3,7 @@ import { formatDuration } from '../../../../ui/format.ts';
 
 interface FailureAdvice {
   cause: string;
-  /** What the user can try, the most likely first. */
+  /** Things that the user can try, the most likely first. */
   advice: readonly string[];
   /** Whether another submission may succeed. */
   mayHelpToResubmit: boolean;
