@@ -1,6 +1,6 @@
 import { assertNever } from '../errors.ts';
 import type { JobCommand } from './job.ts';
-import { splitWords, unclosedQuote } from './split-words.ts';
+import { quoteWord, splitWords, unclosedQuote } from './split-words.ts';
 import { findScriptPathError } from './start-file.ts';
 
 /**
@@ -57,8 +57,6 @@ export function formatBatchCommand(command: JobCommand): string | null {
       return assertNever(command);
   }
 }
-
-const quoteWord = (word: string) => (/^[\w./:=+,@%-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 /**
  * Returns the first error in the `#SBATCH` directives of a script, or null. Directives may use the same options as the

@@ -27,3 +27,8 @@ export function splitWords(text: string): string[] | null {
   if (word !== null) words.push(word);
   return words;
 }
+
+/** Quotes a word so that `splitWords`, and a POSIX shell, read it back unchanged. */
+export function quoteWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

@@ -1,4 +1,5 @@
 import type { Timeline } from '@bursar/client';
+import { quoteWord } from '../../../../../src/domain/jobs/split-words.ts';
 
 /** The request of a job, as texts that submit it again. They read the token from the environment: no secret is in them. */
 export interface SubmissionCommands {
@@ -35,14 +36,12 @@ function commandLine({ job, tags, request }: Timeline, { hpc }: Target): string 
     ...Object.entries(request.params ?? {}).map(([name, value]) => ['--param', `${name}=${wordsOf(value)}`]),
   ];
   // A value that looks like an option is joined to its name.
-  const lines = options.map(
-    ([name, value = '']) => `${name}${value.startsWith('-') ? '=' : ' '}${quoteForShell(value)}`,
-  );
+  const lines = options.map(([name, value = '']) => `${name}${value.startsWith('-') ? '=' : ' '}${quoteWord(value)}`);
   return ['bursar submit folder', ...lines].join(' \\\n  ');
 }
 
 /** A list of words is one text on the command line, which is split as a shell splits it. */
-const wordsOf = (value: string | string[]) => (Array.isArray(value) ? value.map(quoteForShell).join(' ') : value);
+const wordsOf = (value: string | string[]) => (Array.isArray(value) ? value.map(quoteWord).join(' ') : value);
 
 function curl({ job, tags, request }: Timeline, { url, hpc }: Target): string {
   const { command, tool, nodes, cores_per_node: cores, runtime, params } = request;
@@ -58,10 +57,10 @@ function curl({ job, tags, request }: Timeline, { url, hpc }: Target): string {
   };
   const path = [hpc, job.project_name].map(encodeURIComponent).join('/');
   return [
-    `curl ${quoteForShell(`${url}/jobs/${path}/`)}`,
+    `curl ${quoteWord(`${url}/jobs/${path}/`)}`,
     '-H "Authorization: Bearer $BURSAR_TOKEN"',
     "-H 'Content-Disposition: attachment; filename=job.zip'",
-    `-H ${quoteForShell(`Payload: ${asciiJson(payload)}`)}`,
+    `-H ${quoteWord(`Payload: ${asciiJson(payload)}`)}`,
     '--data-binary @job.zip',
   ].join(' \\\n  ');
 }
@@ -93,11 +92,6 @@ function python({ job, tags, request }: Timeline, { url, hpc }: Target): string 
     ')',
     'job.wait(progress=True)',
   ].join('\n');
-}
-
-/** One word for a POSIX shell, whatever it contains. */
-export function quoteForShell(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 /** Headers have ASCII only. */

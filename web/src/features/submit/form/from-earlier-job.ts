@@ -1,4 +1,5 @@
 import type { Timeline } from '@bursar/client';
+import { quoteWord } from '../../../../../src/domain/jobs/split-words.ts';
 import { formatHours } from './runtime-text.ts';
 import { emptyValues, type SubmitValues } from './values.ts';
 
@@ -31,6 +32,5 @@ export function fromEarlierJob(from: string, { hpc, project, timeline }: Earlier
 /** Words are typed with spaces between them. A word with special characters needs quotes, as in a shell. */
 function toText(value: string | readonly string[]): string {
   if (typeof value === 'string') return value;
-  const quote = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
-  return value.map(quote).join(' ');
+  return value.map(quoteWord).join(' ');
 }
