@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { areNotificationsOn, readNotificationChoice } from '../client/notification-choice.ts';
 import { onEvent } from '../client/use-live-events.ts';
+import { jobName } from '../shared/job-name.ts';
 import { pageParamsOf } from '../shared/job-path.ts';
 
 /** Shows a notification of the browser when a job ends, if the user has chosen so. A click on it opens the job. */
@@ -27,7 +28,7 @@ export function useNotifications(): void {
 
 type EndedJob = NonNullable<BursarEvent['job']>;
 
-const titleOf = (job: EndedJob) => `${job.title || job.job_id} ${job.failed ? 'failed' : 'has ended'}`;
+const titleOf = (job: EndedJob) => `${jobName(job)} ${job.failed ? 'failed' : 'has ended'}`;
 
 const bodyOf = (job: EndedJob, { outcome, reason }: BursarEvent['data']) =>
   [`${job.project_hpc} · ${job.project_name}`, outcome?.replaceAll('_', ' '), reason].filter(Boolean).join('\n');

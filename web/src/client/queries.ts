@@ -1,12 +1,13 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { bursar } from './bursar.ts';
 
-/** One key for each resource of the API. `applyEvent` invalidates them when an event says that they have changed. */
+/** One key for each resource of the API. The handler of events invalidates them. */
 export const keys = {
   me: ['me'],
   jobs: ['jobs'],
   job: (jobId: string) => ['job', jobId],
   systems: ['systems'],
+  projects: ['projects'],
   accounts: ['accounts'],
   statements: ['statement'],
 } as const;
@@ -40,4 +41,12 @@ export const systemsQuery = queryOptions({
   // No event reports the health and the queue of a system.
   staleTime: 15_000,
   placeholderData: keepPreviousData,
+});
+
+/** All projects, for staff. No event reports their changes. */
+export const projectsQuery = queryOptions({
+  queryKey: keys.projects,
+  queryFn: ({ signal }) => bursar.api.listProjects({ signal }),
+  staleTime: 10_000,
+  refetchOnWindowFocus: true,
 });

@@ -3,7 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { meQuery } from '../../client/queries.ts';
 import { PageHeader } from '../../ui/card.tsx';
 import { QueryView } from '../../ui/states.tsx';
-import styles from './account.module.css';
+import tabStyles from '../../ui/tabs.module.css';
 import type { AccountSearch } from './account-search.ts';
 import { NotificationSettings } from './notification-settings.tsx';
 import { Profile } from './profile.tsx';
@@ -28,7 +28,7 @@ export function AccountPage() {
   return (
     <>
       <PageHeader title={tab === undefined ? 'Account' : `${current?.title} · Account`} heading="Account" />
-      <nav className={styles.tabs} aria-label="Account">
+      <nav className={tabStyles.tabs} aria-label="Account">
         {tabs.map((each) => (
           <Link
             key={each.title}

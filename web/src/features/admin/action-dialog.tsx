@@ -1,4 +1,5 @@
 import { type ReactNode, type SubmitEvent, useId, useState } from 'react';
+import { createIdempotencyKey } from '../../client/idempotency-key.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
@@ -28,7 +29,7 @@ const isReason = (text: string) => text.replaceAll(/\s/g, '').length >= 3;
 export function ActionDialog(props: ActionDialogProps) {
   const { title, children, submitLabel, isDangerous = false, canSubmit = true, onClose, onSubmit } = props;
   const formId = useId();
-  const [key] = useState(randomKey);
+  const [key] = useState(createIdempotencyKey);
   const [reason, setReason] = useState('');
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
@@ -86,9 +87,4 @@ export function ActionDialog(props: ActionDialogProps) {
       </form>
     </Dialog>
   );
-}
-
-/** `crypto.randomUUID` is missing on pages that were loaded without TLS. */
-function randomKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -1,6 +1,8 @@
 import type { AuditRecord } from '@bursar/client';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { bursar } from '../../client/bursar.ts';
+import { keys } from '../../client/queries.ts';
+import { addDays, startOfDay } from '../../ui/days.ts';
 import type { AuditSearch } from './audit/audit-search.ts';
 
 /** No event reports changes by others to these resources. They are read again when the window gets the focus. */
@@ -8,7 +10,6 @@ const fresh = { staleTime: 10_000, refetchOnWindowFocus: true } as const;
 
 export const adminKeys = {
   users: ['admin-users'],
-  projects: ['admin-projects'],
   systems: ['admin-systems'],
 } as const;
 
@@ -63,16 +64,10 @@ export const auditQuery = ({ before, newer: _newer, ...filter }: AuditSearch) =>
 export function auditQueryOf({ from, to, ...filter }: AuditSearch & { limit?: number }) {
   const query = {
     ...filter,
-    from: from && new Date(`${from}T00:00`).toISOString(),
-    to: to && dayAfter(to).toISOString(),
+    from: from && startOfDay(from).toISOString(),
+    to: to && startOfDay(addDays(to, 1)).toISOString(),
   };
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
-}
-
-function dayAfter(day: string): Date {
-  const date = new Date(`${day}T00:00`);
-  date.setDate(date.getDate() + 1);
-  return date;
 }
 
 export const usageQuery = (user: string | undefined) =>
@@ -86,15 +81,9 @@ export const usageQuery = (user: string | undefined) =>
     ...fresh,
   });
 
-export const projectsQuery = queryOptions({
-  queryKey: adminKeys.projects,
-  queryFn: ({ signal }) => bursar.api.listProjects({ signal }),
-  ...fresh,
-});
-
 export const membersQuery = (hpc: string, project: string) =>
   queryOptions({
-    queryKey: [...adminKeys.projects, hpc, project, 'members'],
+    queryKey: [...keys.projects, hpc, project, 'members'],
     queryFn: ({ signal }) => bursar.api.listMembers({ path: { hpc, project_name: project }, signal }),
     ...fresh,
   });

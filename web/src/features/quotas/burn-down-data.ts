@@ -1,7 +1,7 @@
 import type { Statement } from '@bursar/client';
 import type { Resource } from '../../shared/amount.ts';
+import { toDay } from '../../ui/days.ts';
 import type { PlotProps } from '../../ui/plot-options.ts';
-import { toDay } from './days.ts';
 import type { Movement } from './movement-kinds.ts';
 
 const secondsOf = (time: string) => Date.parse(time) / 1000;

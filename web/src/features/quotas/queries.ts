@@ -1,7 +1,7 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { bursar } from '../../client/bursar.ts';
 import { keys } from '../../client/queries.ts';
-import { addDays, startOfDay, today } from './days.ts';
+import { addDays, startOfDay, today } from '../../ui/days.ts';
 
 export interface StatementRange {
   hpc: string;

@@ -1,6 +1,6 @@
 import { Button } from '../../ui/button.tsx';
+import { addDays, today } from '../../ui/days.ts';
 import { SelectField, TextField } from '../../ui/field.tsx';
-import { addDays, today } from './days.ts';
 import { kindTexts } from './movement-kinds.ts';
 import styles from './quotas.module.css';
 import type { StatementSearch } from './statement-search.ts';

@@ -1,4 +1,4 @@
-import { numberOf, textOf } from '../../ui/search-params.ts';
+import { dayOf, numberOf } from '../../ui/search-params.ts';
 import { kindTexts, type Movement } from './movement-kinds.ts';
 
 /** The filters of a statement, in the query of the page. */
@@ -13,11 +13,6 @@ export interface StatementSearch {
 }
 
 const kinds = Object.keys(kindTexts) as Movement['kind'][];
-
-const dayOf = (value: unknown) => {
-  const text = textOf(value);
-  return text !== undefined && /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : undefined;
-};
 
 export function validateStatementSearch(query: Record<string, unknown>): StatementSearch {
   const page = numberOf(query.page);

@@ -1,3 +1,4 @@
+import { createIdempotencyKey } from '../../client/idempotency-key.ts';
 import { crc32 } from './files/crc32.ts';
 
 const storageKey = 'submit-attempt';
@@ -11,8 +12,7 @@ export function attemptKey(content: unknown): string {
   const fingerprint = `${bytes.length}-${crc32(bytes, 0)}`;
   const [knownFingerprint, knownKey] = sessionStorage.getItem(storageKey)?.split(' ') ?? [];
   if (knownFingerprint === fingerprint && knownKey !== undefined) return knownKey;
-  const random = crypto.getRandomValues(new Uint8Array(16));
-  const key = Array.from(random, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  const key = createIdempotencyKey();
   sessionStorage.setItem(storageKey, `${fingerprint} ${key}`);
   return key;
 }

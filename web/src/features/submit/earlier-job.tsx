@@ -15,13 +15,12 @@ interface EarlierJobProps {
   title: string | undefined;
   /** The request of the job could not be read. */
   error: unknown;
-  isDisabled: boolean;
   onSelect: (selection: Selection) => void;
   onForget: () => void;
 }
 
 /** Says that the form was filled from an earlier job, and offers its files. */
-export function EarlierJob({ path, title, error, isDisabled, onSelect, onForget }: EarlierJobProps) {
+export function EarlierJob({ path, title, error, onSelect, onForget }: EarlierJobProps) {
   const [hpc = '', project = '', jobId = ''] = path.split('/');
   const [receivedBytes, setReceivedBytes] = useState(0);
   const download = useMutation({
@@ -50,7 +49,7 @@ export function EarlierJob({ path, title, error, isDisabled, onSelect, onForget 
           </p>
         )}
         <div className="row">
-          <Button isBusy={download.isPending} disabled={isDisabled} onClick={() => download.mutate()}>
+          <Button isBusy={download.isPending} onClick={() => download.mutate()}>
             Use its files again
           </Button>
           <span className="muted" role="status">

@@ -28,7 +28,7 @@ export function QuoteView({ quote, system, left, unpackedBytes, isFormValid, onR
       </p>
     );
   }
-  const amount = (seconds: number) => formatTime(seconds, system.charge);
+  const amount = (seconds: number) => formatAmount('time', seconds, system.charge);
   const canShorten = !data.accepted && data.binding_account !== null && data.longest_runtime > 0;
   return (
     <div className={styles.quote} data-stale={quote.isPlaceholderData}>
@@ -65,11 +65,4 @@ export function QuoteView({ quote, system, left, unpackedBytes, isFormValid, onR
       )}
     </div>
   );
-}
-
-function formatTime(seconds: number, charge: System['charge']): string {
-  // A cost that is not zero must not look like zero.
-  return seconds > 0 && seconds < 18
-    ? `under ${formatAmount('time', 36, charge)}`
-    : formatAmount('time', seconds, charge);
 }

@@ -1,9 +1,10 @@
-import { ApiError, type Job, type Me, type System } from '@bursar/client';
+import { ApiError, type Job, type System } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { findStartFileError } from '../../../../src/files/zip/start-file-error.ts';
 import { Card } from '../../ui/card.tsx';
 import { TextField } from '../../ui/field.tsx';
+import { useDebounced } from '../../ui/use-debounced.ts';
 import { FilesCard } from './files/files-card.tsx';
 import type { Selection } from './files/selection.ts';
 import { useListing } from './files/use-listing.ts';
@@ -18,12 +19,10 @@ import { type SubmitValues, toJobRequest } from './form/values.ts';
 import { quotaQuery, quoteQuery } from './queries.ts';
 import styles from './submit.module.css';
 import { SubmitCard } from './submit-card.tsx';
-import { useDebounced } from './use-debounced.ts';
 import { useSubmission } from './use-submission.ts';
 
 interface SubmitFormProps extends CompletedForm {
   systems: readonly System[];
-  me: Me;
   selection: Selection | null;
   onSelect: (selection: Selection | null) => void;
   onChange: (change: Partial<SubmitValues>) => void;

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useEffectEvent, useState } from 'react';
 import { meQuery, systemsQuery } from '../../client/queries.ts';
+import { jobName } from '../../shared/job-name.ts';
 import { pageParamsOf } from '../../shared/job-path.ts';
 import { PageHeader } from '../../ui/card.tsx';
 import { EmptyState, QueryView } from '../../ui/states.tsx';
@@ -55,8 +56,9 @@ function SubmitDraft({ systems, me }: { systems: readonly System[]; me: Me }) {
 
   const onSubmitted = (job: Job) => {
     clearValues();
+    // The page is left before `clearValues` reaches the storage.
     sessionStorage.removeItem('submit');
-    toast.show('The job was submitted', job.title || job.job_id);
+    toast.show('The job was submitted', jobName(job));
     void navigate({ to: '/jobs/$hpc/$project/$jobId', params: pageParamsOf(job), ignoreBlocker: true });
   };
   const form = completeValues(values, systems, me);
@@ -70,7 +72,6 @@ function SubmitDraft({ systems, me }: { systems: readonly System[]; me: Me }) {
           path={from}
           title={earlier.data?.timeline.job.title}
           error={earlier.error}
-          isDisabled={false}
           onSelect={setSelection}
           onForget={() => {
             clearValues();
@@ -81,7 +82,6 @@ function SubmitDraft({ systems, me }: { systems: readonly System[]; me: Me }) {
       <SubmitForm
         {...form}
         systems={systems}
-        me={me}
         selection={selection}
         onSelect={setSelection}
         onChange={(change) => setValues({ ...form.values, ...change })}

@@ -1,4 +1,4 @@
-import { numberOf, textOf } from '../../../ui/search-params.ts';
+import { dayOf, numberOf, textOf } from '../../../ui/search-params.ts';
 
 /** The filters of the audit trail, in the query of the page. */
 export interface AuditSearch {
@@ -24,11 +24,6 @@ export function validateAuditSearch(query: Record<string, unknown>): AuditSearch
     before: numberOf(query.before),
     newer: textOf(query.newer),
   };
-}
-
-function dayOf(value: unknown): string | undefined {
-  const text = textOf(value);
-  return text !== undefined && /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : undefined;
 }
 
 export function olderPage(search: AuditSearch, lastId: number): AuditSearch {

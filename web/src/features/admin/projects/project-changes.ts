@@ -4,7 +4,6 @@ import type { ChargeUnit } from '../../../shared/amount.ts';
 import type { ProjectName } from '../../../shared/permissions.ts';
 import { toast } from '../../../ui/toast.tsx';
 import type { AccountFigures } from '../account-figures.tsx';
-import { adminKeys } from '../queries.ts';
 import { describeAccounts } from './preview-view.tsx';
 
 /** The parts that every dialog of a project needs. */
@@ -19,7 +18,7 @@ export function useProjectChange(charge: ChargeUnit = 'core') {
   const queryClient = useQueryClient();
   return async (change: Promise<unknown>, message: string) => {
     const result = await change;
-    const changedKeys = [keys.accounts, keys.statements, adminKeys.projects, keys.me];
+    const changedKeys = [keys.accounts, keys.statements, keys.projects, keys.me];
     await Promise.all(changedKeys.map((queryKey) => queryClient.invalidateQueries({ queryKey })));
     toast.show(message, isAccounts(result) ? describeAccounts(result, charge) : undefined);
   };

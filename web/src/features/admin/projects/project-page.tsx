@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
+import { projectsQuery } from '../../../client/queries.ts';
 import type { ProjectName } from '../../../shared/permissions.ts';
 import { Badge } from '../../../ui/badge.tsx';
 import { Button } from '../../../ui/button.tsx';
@@ -8,7 +9,7 @@ import { Card, PageHeader } from '../../../ui/card.tsx';
 import { QueryView, Skeleton } from '../../../ui/states.tsx';
 import { Time } from '../../../ui/time.tsx';
 import styles from '../admin.module.css';
-import { membersQuery, projectsQuery } from '../queries.ts';
+import { membersQuery } from '../queries.ts';
 import { useMay } from '../use-may.ts';
 import { findAccount, projectAccountsQuery, useCharge } from './accounts.ts';
 import { GrantDialog } from './grant-dialog.tsx';

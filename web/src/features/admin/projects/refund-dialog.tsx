@@ -1,11 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { bursar } from '../../../client/bursar.ts';
 import { keys } from '../../../client/queries.ts';
 import { formatAmount } from '../../../shared/amount.ts';
 import type { ProjectName } from '../../../shared/permissions.ts';
 import { TextField } from '../../../ui/field.tsx';
 import { describeError } from '../../../ui/states.tsx';
+import { useDebounced } from '../../../ui/use-debounced.ts';
 import type { AccountFigures } from '../account-figures.tsx';
 import { ActionDialog } from '../action-dialog.tsx';
 import { AmountField, parseAmount } from './amount-field.tsx';
@@ -69,11 +70,7 @@ export function RefundDialog(props: ProjectDialogProps & { accounts: readonly Ac
 
 /** Reads the charge of a job, when the typing has paused. */
 function useChargedJob({ hpc, project }: ProjectName, typedId: string) {
-  const [jobId, setJobId] = useState('');
-  useEffect(() => {
-    const timer = setTimeout(() => setJobId(typedId), typingPauseMs);
-    return () => clearTimeout(timer);
-  }, [typedId]);
+  const jobId = useDebounced(typedId, typingPauseMs);
   return useQuery({
     queryKey: [...keys.job(jobId), 'charge', hpc, project],
     queryFn: ({ signal }) =>

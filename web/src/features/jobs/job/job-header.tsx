@@ -1,4 +1,5 @@
 import type { Timeline } from '@bursar/client';
+import { jobName } from '../../../shared/job-name.ts';
 import { StageBadge } from '../../../shared/stage-badge.tsx';
 import { PageHeader } from '../../../ui/card.tsx';
 import { CopyButton } from '../../../ui/copy-button.tsx';
@@ -9,7 +10,7 @@ import type { JobSource } from './job-source.ts';
 
 export function JobHeader({ source, timeline }: { source: JobSource; timeline: Timeline }) {
   const { job } = timeline;
-  const name = job.title || job.job_id;
+  const name = jobName(job);
   return (
     <>
       <PageHeader

@@ -1,5 +1,6 @@
 import type { Job } from '@bursar/client';
 import { useRef, useState } from 'react';
+import { jobName } from '../../../shared/job-name.ts';
 import { Bar } from '../../../ui/bar.tsx';
 import { Button } from '../../../ui/button.tsx';
 import { Dialog } from '../../../ui/dialog.tsx';
@@ -8,7 +9,6 @@ import { describeError } from '../../../ui/states.tsx';
 import { toast } from '../../../ui/toast.tsx';
 import { type BulkFailure, type BulkKind, type BulkPlan, runBulkAction } from './bulk-plan.ts';
 import styles from './job-list.module.css';
-import { nameOf } from './job-name.ts';
 
 interface BulkDialogProps {
   plan: BulkPlan | undefined;
@@ -151,7 +151,7 @@ function JobNames({ jobs }: { jobs: readonly Job[] }) {
     <ul className={styles.names}>
       {jobs.slice(0, maxNames).map((job) => (
         <li key={job.id}>
-          {nameOf(job)} <span className="muted">· {job.project_hpc}</span>
+          {jobName(job)} <span className="muted">· {job.project_hpc}</span>
         </li>
       ))}
       {jobs.length > maxNames && <li className="muted">and {jobs.length - maxNames} more</li>}
@@ -166,7 +166,7 @@ function Failures({ failures }: { failures: readonly BulkFailure[] }) {
       <ul className={styles.names}>
         {failures.map(({ job, error }) => (
           <li key={job.id}>
-            <strong>{nameOf(job)}</strong>: {describeError(error).message}
+            <strong>{jobName(job)}</strong>: {describeError(error).message}
           </li>
         ))}
       </ul>

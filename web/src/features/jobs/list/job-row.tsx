@@ -4,11 +4,11 @@ import type { KeyboardEvent } from 'react';
 import { calculateCostSeconds } from '../../../../../src/domain/accounting/price.ts';
 import type { JobPageFilter } from '../../../client/job-pages.ts';
 import { formatAmount } from '../../../shared/amount.ts';
+import { jobName } from '../../../shared/job-name.ts';
 import { pageParamsOf } from '../../../shared/job-path.ts';
 import { StageBadge } from '../../../shared/stage-badge.tsx';
 import { Time } from '../../../ui/time.tsx';
 import styles from './job-list.module.css';
-import { nameOf } from './job-name.ts';
 import { JobTime } from './job-time.tsx';
 import type { ListRoute } from './list-route.ts';
 
@@ -32,7 +32,7 @@ export function JobRow({ summary, route, filter, system, isOfOther, isSelected, 
       <td className={styles.select}>
         <input
           type="checkbox"
-          aria-label={`Select ${nameOf(job)}`}
+          aria-label={`Select ${jobName(job)}`}
           checked={isSelected}
           onChange={(event) => onSelect(event.target.checked, (event.nativeEvent as MouseEvent).shiftKey)}
           onKeyDown={moveToNextRow}
@@ -45,7 +45,7 @@ export function JobRow({ summary, route, filter, system, isOfOther, isSelected, 
           params={pageParamsOf(job)}
           search={isOfOther ? { admin: true } : {}}
         >
-          {nameOf(job)}
+          {jobName(job)}
         </Link>
         <div className={styles.origin}>
           <span>

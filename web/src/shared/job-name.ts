@@ -1,4 +1,4 @@
 import type { Job } from '@bursar/client';
 
 /** The title of a job. Jobs without one are named by their identifier. */
-export const nameOf = (job: Pick<Job, 'title' | 'job_id'>) => job.title.trim() || job.job_id;
+export const jobName = (job: Pick<Job, 'title' | 'job_id'>) => job.title.trim() || job.job_id;
