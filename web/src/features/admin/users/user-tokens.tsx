@@ -108,7 +108,8 @@ function TokenTable({
               )}
             </td>
             <td>
-              <Time value={token.last_used_on} form="date" />
+              {/* Only the day is known, in UTC: a local time could show the day before. */}
+              <span title="UTC">{token.last_used_on ?? 'never'}</span>
               {token.last_used_from !== null && <span className={styles.cellNote}>from {token.last_used_from}</span>}
             </td>
             <td>{token.expires_at === null ? 'never' : <Time value={token.expires_at} form="date" />}</td>
