@@ -1,7 +1,7 @@
 import { textOf } from '../../../ui/search-params.ts';
 
-const roles = ['user', 'auditor', 'operator', 'administrator'] as const;
-export type Role = (typeof roles)[number];
+export const userRoles = ['user', 'auditor', 'operator', 'administrator'] as const;
+export type Role = (typeof userRoles)[number];
 
 /** The filters of the list of users, in the query of the page. */
 export interface UsersSearch {
@@ -15,9 +15,7 @@ const states = ['enabled', 'disabled'] as const;
 export function validateUsersSearch(query: Record<string, unknown>): UsersSearch {
   return {
     search: textOf(query.search),
-    role: roles.find((role) => role === query.role),
+    role: userRoles.find((role) => role === query.role),
     state: states.find((state) => state === query.state),
   };
 }
-
-export const userRoles = roles;
