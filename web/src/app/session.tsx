@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useEffectEvent, useRef } from 'react';
 import { isSignedOut } from '../client/bursar.ts';
 import { firstPositionQuery, meQuery } from '../client/queries.ts';
+import { formatCount } from '../ui/format.ts';
 import { ErrorState, SkeletonLines } from '../ui/states.tsx';
 import { useNow } from '../ui/time.tsx';
 import styles from './session.module.css';
@@ -71,7 +72,7 @@ export function SessionEndNotice({ expiresAt }: { expiresAt: string | null }) {
   const minutes = Math.max(1, Math.round(leftMs / 60_000));
   return (
     <p className={styles.notice} role="status">
-      Your session ends in {minutes} {minutes === 1 ? 'minute' : 'minutes'}. What you type on this page is kept.{' '}
+      Your session ends in {formatCount(minutes, 'minute')}. What you type on this page is kept.{' '}
       <a href="/sign-in/" target="_blank" rel="noreferrer">
         Sign in again in a new tab
       </a>

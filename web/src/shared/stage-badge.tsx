@@ -1,5 +1,6 @@
 import type { Job } from '@bursar/client';
 import { Badge, type Tone } from '../ui/badge.tsx';
+import { capitalise } from '../ui/format.ts';
 
 /** The stage of a job in the words of its system, with a colour. */
 export function StageBadge({ job }: { job: Pick<Job, 'stage' | 'terminal_stage' | 'failed'> }) {
@@ -15,6 +16,5 @@ function toneOf({ stage, terminal_stage: hasEnded, failed }: Pick<Job, 'stage' |
 
 /** `JOB_COMPLETED` becomes `Job completed`. */
 function readable(stage: string): string {
-  const words = stage.replaceAll('_', ' ').toLowerCase();
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return capitalise(stage.replaceAll('_', ' ').toLowerCase());
 }

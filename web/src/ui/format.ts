@@ -9,6 +9,13 @@ export function formatNumber(value: number): string {
   return (size >= 10 ? oneDecimal : twoDecimals).format(value);
 }
 
+/** `1 job`, `1,200 jobs`. */
+export function formatCount(count: number, noun: string): string {
+  return `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+export const capitalise = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
 const byteUnits = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
 
 export function formatBytes(bytes: number): string {

@@ -27,6 +27,16 @@ export function Time({ value, form = 'full' }: TimeProps) {
   );
 }
 
+/** The age of data that no event keeps up to date. `at` is in epoch milliseconds, 0 before the first read. */
+export function ReadTime({ at }: { at: number }) {
+  if (at === 0) return 'Reading…';
+  return (
+    <>
+      Read <Time value={new Date(at).toISOString()} form="relative" />
+    </>
+  );
+}
+
 /** The current time, which is read again after each interval. */
 export function useNow(intervalMs: number | undefined): number {
   const [now, setNow] = useState(Date.now);

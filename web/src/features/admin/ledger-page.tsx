@@ -4,7 +4,7 @@ import { bursar } from '../../client/bursar.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, Facts, PageHeader } from '../../ui/card.tsx';
-import { formatNumber } from '../../ui/format.ts';
+import { formatCount, formatNumber } from '../../ui/format.ts';
 import { ErrorState } from '../../ui/states.tsx';
 import { Time } from '../../ui/time.tsx';
 import { useMay } from './use-may.ts';
@@ -74,12 +74,12 @@ function ProofResult({ proof, isRunning }: ProofResultProps) {
           [
             'Result',
             <Badge key="result" tone={balanced ? 'good' : 'bad'}>
-              {balanced ? 'Balanced' : `${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`}
+              {balanced ? 'Balanced' : formatCount(problems.length, 'problem')}
             </Badge>,
           ],
           ['Checked', <Time key="at" value={at} />],
-          ['Accounts', accounts.toLocaleString('en')],
-          ['Entries', entries.toLocaleString('en')],
+          ['Accounts', formatNumber(accounts)],
+          ['Entries', formatNumber(entries)],
           ['Took', `${formatNumber(seconds)} s`],
         ]}
       />

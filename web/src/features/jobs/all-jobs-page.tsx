@@ -8,7 +8,7 @@ import { pathOf } from '../../shared/job-path.ts';
 import { mayAdminister } from '../../shared/permissions.ts';
 import { Button } from '../../ui/button.tsx';
 import { PageHeader } from '../../ui/card.tsx';
-import { useNow } from '../../ui/time.tsx';
+import { ReadTime } from '../../ui/time.tsx';
 import type { BulkKind } from './list/bulk-plan.ts';
 import { EmptyJobList } from './list/empty-job-list.tsx';
 import { JobFilters } from './list/job-filters.tsx';
@@ -31,6 +31,7 @@ export function AllJobsPage() {
     <>
       <PageHeader
         title="All jobs"
+        // No events report the jobs of others.
         description={<ReadTime at={jobs.dataUpdatedAt} />}
         actions={
           <Button isBusy={jobs.isFetching} onClick={() => void jobs.refetch()}>
@@ -75,13 +76,4 @@ function sendForOther(kind: BulkKind, job: Job, reason: string): Promise<unknown
   const path = pathOf(job);
   if (kind === 'cancel') return bursar.api.cancelJobOfAnyUser({ path, body: { reason }, retries });
   return bursar.api.deleteJobOfAnyUser({ path, query: { reason }, retries });
-}
-
-/** No events report the jobs of others, so the page says how old it is. */
-function ReadTime({ at }: { at: number }) {
-  useNow(10_000);
-  if (at === 0) return 'Loading…';
-  const minutes = Math.floor((Date.now() - at) / 60_000);
-  if (minutes < 1) return 'As of just now.';
-  return `As of ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} ago.`;
 }

@@ -4,7 +4,7 @@ import { useMemo } from 'react';
 import type { ChargeUnit, Resource } from '../../shared/amount.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { formatNumber } from '../../ui/format.ts';
+import { formatCount, formatNumber } from '../../ui/format.ts';
 import { EmptyState } from '../../ui/states.tsx';
 import { Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
@@ -80,8 +80,7 @@ export function MovementTable({ account, resource, charge, path, kind, page, onP
       </Table>
       <nav className={styles.pager} aria-label="Pages of the statement">
         <span className="muted">
-          {formatNumber(shown.length)} {shown.length === 1 ? 'movement' : 'movements'}, sum {formatChange(amounts, sum)}{' '}
-          {amounts.unit}
+          {formatCount(shown.length, 'movement')}, sum {formatChange(amounts, sum)} {amounts.unit}
         </span>
         {pages > 1 && (
           <span className="row">

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { Badge, type Tone } from '../../ui/badge.tsx';
 import { buttonClass } from '../../ui/button.tsx';
 import { Card, Facts } from '../../ui/card.tsx';
-import { formatBytes, formatNumber } from '../../ui/format.ts';
+import { capitalise, formatBytes, formatNumber } from '../../ui/format.ts';
 import { Time } from '../../ui/time.tsx';
 import styles from './systems.module.css';
 import { ToolList } from './tool-list.tsx';
@@ -66,8 +66,6 @@ export function SystemCard({ system }: { system: System }) {
     </Card>
   );
 }
-
-const capitalise = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function Count({ name, value }: { name: string; value: number }) {
   return (

@@ -3,27 +3,18 @@ import { systemsQuery } from '../../client/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card, PageHeader } from '../../ui/card.tsx';
 import { EmptyState, QueryView, Skeleton } from '../../ui/states.tsx';
-import { Time } from '../../ui/time.tsx';
+import { ReadTime } from '../../ui/time.tsx';
 import { SystemCard } from './system-card.tsx';
 import styles from './systems.module.css';
 
 /** Health, queue, limits and tools of each system. */
 export function SystemsPage() {
   const systems = useQuery({ ...systemsQuery, refetchOnWindowFocus: true });
-  const readAt = systems.dataUpdatedAt;
   return (
     <>
       <PageHeader
         title="Systems"
-        description={
-          readAt === 0 ? (
-            'Reading…'
-          ) : (
-            <>
-              Read <Time value={new Date(readAt).toISOString()} form="relative" />
-            </>
-          )
-        }
+        description={<ReadTime at={systems.dataUpdatedAt} />}
         actions={
           <Button isBusy={systems.isFetching} onClick={() => void systems.refetch()}>
             Refresh

@@ -1,5 +1,5 @@
 import type { System } from '@bursar/client';
-import { formatNumber } from '../../ui/format.ts';
+import { formatCount, formatNumber } from '../../ui/format.ts';
 import { Table } from '../../ui/table.tsx';
 import styles from './systems.module.css';
 
@@ -36,7 +36,7 @@ function ToolItem({ tool }: { tool: Tool }) {
 function summaryOf({ entry, parameters }: Tool): string {
   const start = entry === null ? 'needs no file' : `starts with ${entry}`;
   if (parameters.length === 0) return `${start}, no parameters`;
-  return `${start}, ${parameters.length} ${parameters.length === 1 ? 'parameter' : 'parameters'}`;
+  return `${start}, ${formatCount(parameters.length, 'parameter')}`;
 }
 
 function ParameterTable({ tool }: { tool: Tool }) {

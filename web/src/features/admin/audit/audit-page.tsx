@@ -71,12 +71,12 @@ function RecordTable({ records }: { records: readonly AuditRecord[] }) {
     <Table label="Audit records">
       <thead>
         <tr>
-          <th>Time</th>
-          <th>Actor</th>
-          <th>Act</th>
-          <th>Subject</th>
-          <th>Reason</th>
-          <th>
+          <th scope="col">Time</th>
+          <th scope="col">Actor</th>
+          <th scope="col">Act</th>
+          <th scope="col">Subject</th>
+          <th scope="col">Reason</th>
+          <th scope="col">
             <span className="visually-hidden">Details</span>
           </th>
         </tr>

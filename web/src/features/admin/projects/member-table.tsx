@@ -39,12 +39,12 @@ export function MemberTable({ project, charge, accounts, members }: MemberTableP
       <Table label="List of members">
         <thead>
           <tr>
-            <th>User</th>
-            <th>Membership</th>
-            <th>Time</th>
-            <th>Space</th>
+            <th scope="col">User</th>
+            <th scope="col">Membership</th>
+            <th scope="col">Time</th>
+            <th scope="col">Space</th>
             {hasActions && (
-              <th>
+              <th scope="col">
                 <span className="visually-hidden">Actions</span>
               </th>
             )}

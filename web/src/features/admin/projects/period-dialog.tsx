@@ -3,6 +3,8 @@ import { useState } from 'react';
 import { bursar } from '../../../client/bursar.ts';
 import { formatAmount } from '../../../shared/amount.ts';
 import { TextField } from '../../../ui/field.tsx';
+import { formatCount } from '../../../ui/format.ts';
+import { Time } from '../../../ui/time.tsx';
 import type { AccountFigures } from '../account-figures.tsx';
 import { ActionDialog } from '../action-dialog.tsx';
 import styles from '../admin.module.css';
@@ -16,8 +18,6 @@ interface PeriodDialogProps extends ProjectDialogProps {
   /** The end of the current period. Null: it has none. */
   ends: string | null;
 }
-
-const localTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 
 /** Opens a period in which every active member has a new grant of time. */
 export function PeriodDialog({ project, charge, accounts, members, ends: currentEnd, onClose }: PeriodDialogProps) {
@@ -108,7 +108,7 @@ function PeriodPreview(props: PeriodPreviewProps) {
   const format = (seconds: number) => formatAmount('time', seconds, charge);
   const active = members.filter(({ status }) => status === 'active').length;
   const pool = findAccount(accounts, null, 'time');
-  const start = starts === '' ? 'now' : localTime.format(new Date(starts));
+  const start = starts === '' ? 'now' : <Time value={new Date(starts).toISOString()} />;
   return (
     <div className={styles.preview} role="status" aria-label="Preview of the effect">
       <strong>Effect</strong>
@@ -117,7 +117,7 @@ function PeriodPreview(props: PeriodPreviewProps) {
       ) : (
         <ul>
           <li>
-            {active} active {active === 1 ? 'member' : 'members'}: {format(memberSeconds)} each
+            {formatCount(active, 'active member')}: {format(memberSeconds)} each
           </li>
           <li>
             pool of the project: <strong>{format(active * memberSeconds + reserveSeconds)}</strong>, of which{' '}
@@ -129,7 +129,11 @@ function PeriodPreview(props: PeriodPreviewProps) {
               today.
             </li>
           )}
-          {currentEnd !== null && <li>The current period ends {localTime.format(new Date(currentEnd))}.</li>}
+          {currentEnd !== null && (
+            <li>
+              The current period ends <Time value={currentEnd} />.
+            </li>
+          )}
         </ul>
       )}
     </div>

@@ -66,12 +66,16 @@ function SystemProjects({ hpc, projects }: { hpc: string; projects: readonly Pro
       <Table label={`Projects of ${hpc}`}>
         <thead>
           <tr>
-            <th>Project</th>
-            <th>State</th>
-            <th>Members</th>
-            <th className="number">Time of a new member</th>
-            <th className="number">Space of a new member</th>
-            <th>Created</th>
+            <th scope="col">Project</th>
+            <th scope="col">State</th>
+            <th scope="col">Members</th>
+            <th scope="col" className="number">
+              Time of a new member
+            </th>
+            <th scope="col" className="number">
+              Space of a new member
+            </th>
+            <th scope="col">Created</th>
           </tr>
         </thead>
         <tbody>

@@ -6,6 +6,7 @@ import { formatAmount } from '../../../shared/amount.ts';
 import { buttonClass } from '../../../ui/button.tsx';
 import { Card, PageHeader } from '../../../ui/card.tsx';
 import { SelectField, TextField } from '../../../ui/field.tsx';
+import { formatNumber } from '../../../ui/format.ts';
 import { EmptyState, QueryView, Skeleton } from '../../../ui/states.tsx';
 import { Table } from '../../../ui/table.tsx';
 import styles from '../admin.module.css';
@@ -135,11 +136,15 @@ function UsageOfUnit({ charge, months }: { charge: Charge; months: readonly Mont
       <Table label="Usage by project and month">
         <thead>
           <tr>
-            <th>Month</th>
-            <th>System</th>
-            <th>Project</th>
-            <th className="number">Jobs</th>
-            <th className="number">Time</th>
+            <th scope="col">Month</th>
+            <th scope="col">System</th>
+            <th scope="col">Project</th>
+            <th scope="col" className="number">
+              Jobs
+            </th>
+            <th scope="col" className="number">
+              Time
+            </th>
           </tr>
         </thead>
         <tbody>
@@ -152,7 +157,7 @@ function UsageOfUnit({ charge, months }: { charge: Charge; months: readonly Mont
                   {project}
                 </Link>
               </td>
-              <td className="number">{jobs.toLocaleString('en')}</td>
+              <td className="number">{formatNumber(jobs)}</td>
               <td className="number">{format(seconds)}</td>
             </tr>
           ))}

@@ -45,10 +45,10 @@ function AccountTable({ userId, accounts }: { userId: string; accounts: readonly
     <Table label="List of quotas">
       <thead>
         <tr>
-          <th>Project</th>
-          <th>System</th>
-          <th>Time</th>
-          <th>Space</th>
+          <th scope="col">Project</th>
+          <th scope="col">System</th>
+          <th scope="col">Time</th>
+          <th scope="col">Space</th>
         </tr>
       </thead>
       <tbody>

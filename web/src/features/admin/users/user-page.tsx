@@ -152,9 +152,9 @@ function Identities({ user: { identities } }: { user: UserDetails }) {
         <Table label="Identities at OpenID providers">
           <thead>
             <tr>
-              <th>Issuer</th>
-              <th>Subject</th>
-              <th>Linked</th>
+              <th scope="col">Issuer</th>
+              <th scope="col">Subject</th>
+              <th scope="col">Linked</th>
             </tr>
           </thead>
           <tbody>

@@ -61,11 +61,11 @@ function SessionTable({ sessions }: { sessions: readonly Session[] }) {
     <Table label="List of sessions">
       <thead>
         <tr>
-          <th>Signed in</th>
-          <th>Last used</th>
-          <th>Ends</th>
-          <th>Address</th>
-          <th>Browser</th>
+          <th scope="col">Signed in</th>
+          <th scope="col">Last used</th>
+          <th scope="col">Ends</th>
+          <th scope="col">Address</th>
+          <th scope="col">Browser</th>
         </tr>
       </thead>
       <tbody>

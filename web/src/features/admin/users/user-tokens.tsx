@@ -76,13 +76,13 @@ function TokenTable({
     <Table label="List of tokens">
       <thead>
         <tr>
-          <th>Name</th>
-          <th>State</th>
-          <th>Scopes</th>
-          <th>Last used</th>
-          <th>Expires</th>
+          <th scope="col">Name</th>
+          <th scope="col">State</th>
+          <th scope="col">Scopes</th>
+          <th scope="col">Last used</th>
+          <th scope="col">Expires</th>
           {onRevoke && (
-            <th>
+            <th scope="col">
               <span className="visually-hidden">Actions</span>
             </th>
           )}

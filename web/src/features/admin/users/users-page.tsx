@@ -5,6 +5,7 @@ import { useEffect, useState } from 'react';
 import { Badge } from '../../../ui/badge.tsx';
 import { PageHeader } from '../../../ui/card.tsx';
 import { SelectField, TextField } from '../../../ui/field.tsx';
+import { formatCount, formatNumber } from '../../../ui/format.ts';
 import { EmptyState, QueryView, SkeletonLines } from '../../../ui/states.tsx';
 import { Table } from '../../../ui/table.tsx';
 import { Time } from '../../../ui/time.tsx';
@@ -95,12 +96,12 @@ function UserTable({ users }: { users: readonly User[] }) {
       <Table label="Users">
         <thead>
           <tr>
-            <th>User</th>
-            <th>Name</th>
-            <th>Mail</th>
-            <th>Role</th>
-            <th>State</th>
-            <th>Since</th>
+            <th scope="col">User</th>
+            <th scope="col">Name</th>
+            <th scope="col">Mail</th>
+            <th scope="col">Role</th>
+            <th scope="col">State</th>
+            <th scope="col">Since</th>
           </tr>
         </thead>
         <tbody>
@@ -126,8 +127,8 @@ function UserTable({ users }: { users: readonly User[] }) {
       </Table>
       <p className={styles.note} role="status">
         {users.length > maxRows
-          ? `${maxRows} of ${users.length.toLocaleString('en')} users. Search for the others.`
-          : `${users.length} ${users.length === 1 ? 'user' : 'users'}`}
+          ? `${maxRows} of ${formatNumber(users.length)} users. Search for the others.`
+          : formatCount(users.length, 'user')}
       </p>
     </>
   );

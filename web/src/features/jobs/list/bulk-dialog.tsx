@@ -5,6 +5,7 @@ import { Bar } from '../../../ui/bar.tsx';
 import { Button } from '../../../ui/button.tsx';
 import { Dialog } from '../../../ui/dialog.tsx';
 import { TextField } from '../../../ui/field.tsx';
+import { formatCount } from '../../../ui/format.ts';
 import { describeError } from '../../../ui/states.tsx';
 import { toast } from '../../../ui/toast.tsx';
 import { type BulkFailure, type BulkKind, type BulkPlan, runBulkAction } from './bulk-plan.ts';
@@ -29,8 +30,6 @@ const texts = {
     done: 'Deleted the files of',
   },
 } as const;
-
-export const countJobs = (count: number) => `${count} ${count === 1 ? 'job' : 'jobs'}`;
 
 /** Says what will happen to the selected jobs, does it, and says what has failed. */
 export function BulkDialog({ plan, asksReason, send, onClose, onDone }: BulkDialogProps) {
@@ -63,8 +62,10 @@ export function BulkDialog({ plan, asksReason, send, onClose, onDone }: BulkDial
     setFailures(failed);
     onDone();
     const stopped =
-      sentCount < jobs.length ? `Stopped: ${countJobs(jobs.length - sentCount)} left as they were.` : undefined;
-    if (sentCount > failed.length) toast.show(`${done} ${countJobs(sentCount - failed.length)}`, stopped);
+      sentCount < jobs.length
+        ? `Stopped: ${formatCount(jobs.length - sentCount, 'job')} left as they were.`
+        : undefined;
+    if (sentCount > failed.length) toast.show(`${done} ${formatCount(sentCount - failed.length, 'job')}`, stopped);
     if (failed.length === 0) onClose();
   };
 
@@ -81,7 +82,7 @@ export function BulkDialog({ plan, asksReason, send, onClose, onDone }: BulkDial
             <Button onClick={onClose}>{failures.length > 0 ? 'Close' : 'Back'}</Button>
             {jobs.length > 0 && (
               <Button look="danger" disabled={asksReason && reason.trim() === ''} onClick={() => void run()}>
-                {failures.length > 0 ? 'Try again' : `${button} ${countJobs(jobs.length)}`}
+                {failures.length > 0 ? 'Try again' : `${button} ${formatCount(jobs.length, 'job')}`}
               </Button>
             )}
           </>
@@ -111,7 +112,7 @@ export function BulkDialog({ plan, asksReason, send, onClose, onDone }: BulkDial
 }
 
 function PlanText({ plan: { kind, jobs, skipped } }: { plan: BulkPlan }) {
-  const count = countJobs(jobs.length);
+  const count = formatCount(jobs.length, 'job');
   return (
     <>
       <div>
@@ -133,7 +134,7 @@ function PlanText({ plan: { kind, jobs, skipped } }: { plan: BulkPlan }) {
       {skipped.map(({ reason, jobs: skippedJobs }) => (
         <div key={reason}>
           <p>
-            {countJobs(skippedJobs.length)} skipped: {reason}.
+            {formatCount(skippedJobs.length, 'job')} skipped: {reason}.
           </p>
           <JobNames jobs={skippedJobs} />
         </div>
@@ -162,7 +163,7 @@ function JobNames({ jobs }: { jobs: readonly Job[] }) {
 function Failures({ failures }: { failures: readonly BulkFailure[] }) {
   return (
     <div role="alert">
-      <p>This has failed for {countJobs(failures.length)}:</p>
+      <p>This has failed for {formatCount(failures.length, 'job')}:</p>
       <ul className={styles.names}>
         {failures.map(({ job, error }) => (
           <li key={job.id}>

@@ -1,4 +1,5 @@
 import { Button } from '../../../ui/button.tsx';
+import { formatCount } from '../../../ui/format.ts';
 import type { BulkKind } from './bulk-plan.ts';
 import styles from './job-list.module.css';
 import type { Selection } from './use-selection.ts';
@@ -35,11 +36,7 @@ export function JobToolbar(props: JobToolbarProps) {
       {count > 0 && actions.includes('delete') && <Button onClick={() => onAction('delete')}>Delete…</Button>}
       <span className={styles.news} role="status">
         {isLoading && 'Loading…'}
-        {newCount > 0 && (
-          <Button onClick={onShowNew}>
-            Show {newCount} new {newCount === 1 ? 'job' : 'jobs'}
-          </Button>
-        )}
+        {newCount > 0 && <Button onClick={onShowNew}>Show {formatCount(newCount, 'new job')}</Button>}
       </span>
     </div>
   );

@@ -1,6 +1,6 @@
 import { useMemo } from 'react';
 import { Card } from '../../../ui/card.tsx';
-import { formatBytes, formatNumber } from '../../../ui/format.ts';
+import { formatBytes, formatCount } from '../../../ui/format.ts';
 import { Skeleton } from '../../../ui/states.tsx';
 import { buildTree } from './build-tree.ts';
 import { FileDrop } from './file-drop.tsx';
@@ -44,7 +44,7 @@ function Contents({ selection, listing }: { selection: Selection; listing: Listi
         <strong className={styles.name}>{selection.name}</strong>{' '}
         <span className="muted">
           {selection.kind === 'zip' ? `zip of ${formatBytes(selection.zip.size)}: ` : ''}
-          {formatNumber(files)} {files === 1 ? 'file' : 'files'}, {formatBytes(unpackedBytes)}
+          {formatCount(files, 'file')}, {formatBytes(unpackedBytes)}
           {selection.kind === 'folder' && selection.ignoredCount > 0
             ? `; ${selection.ignoredCount} left out by .bursarignore and the usual rules`
             : ''}

@@ -2,6 +2,7 @@ import type { System } from '@bursar/client';
 import { BursarError } from '../../../../../src/domain/errors.ts';
 import { type PayloadRules, parsePayload } from '../../../../../src/domain/jobs/payload.ts';
 import type { InputRequest } from '../../../../../src/files/zip/start-file-error.ts';
+import { capitalise } from '../../../ui/format.ts';
 import { parseRuntime } from './runtime-text.ts';
 import { type SubmitValues, toPayload } from './values.ts';
 
@@ -61,5 +62,5 @@ function toTool({ entry, parameters }: System['tools'][number]): PayloadRules['t
 
 /** `must be at least 1` becomes `Must be at least 1.` */
 export function toSentence(message: string): string {
-  return `${message.charAt(0).toUpperCase()}${message.slice(1).replace(/\.$/, '')}.`;
+  return `${capitalise(message).replace(/\.$/, '')}.`;
 }

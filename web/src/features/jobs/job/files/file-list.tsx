@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { Button } from '../../../../ui/button.tsx';
-import { formatBytes } from '../../../../ui/format.ts';
+import { formatBytes, formatCount, formatNumber } from '../../../../ui/format.ts';
 import { Time } from '../../../../ui/time.tsx';
 import type { JobSource } from '../job-source.ts';
 import styles from './file-list.module.css';
@@ -46,7 +46,7 @@ function Children({ folder, ...rest }: ChildrenProps) {
       {hidden > 0 && (
         <li>
           <Button look="quiet" onClick={() => setShown(shown + 5 * pageSize)}>
-            Show more of {hidden.toLocaleString('en')} others
+            Show more of {formatNumber(hidden)} others
           </Button>
         </li>
       )}
@@ -68,9 +68,7 @@ function FolderRow({ folder, ...rest }: ChildrenProps) {
           {folder.name}/
         </button>
         <span className={styles.size}>{formatBytes(folder.size)}</span>
-        <span className={styles.time}>
-          {fileCount.toLocaleString('en')} {fileCount === 1 ? 'file' : 'files'}
-        </span>
+        <span className={styles.time}>{formatCount(fileCount, 'file')}</span>
       </div>
       {isOpen && (
         <div className={styles.children}>

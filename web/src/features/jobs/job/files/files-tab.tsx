@@ -4,7 +4,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef } from 'react';
 import { Button, buttonClass } from '../../../../ui/button.tsx';
 import { Card } from '../../../../ui/card.tsx';
-import { formatBytes } from '../../../../ui/format.ts';
+import { formatBytes, formatCount } from '../../../../ui/format.ts';
 import { EmptyState, QueryView, Skeleton } from '../../../../ui/states.tsx';
 import { Time } from '../../../../ui/time.tsx';
 import type { JobSource } from '../job-source.ts';
@@ -90,7 +90,7 @@ function Files({ source, list, onReload }: FilesProps) {
   return (
     <div className={styles.columns} data-preview={path !== undefined || undefined}>
       <Card
-        title={`${list.length.toLocaleString('en')} ${list.length === 1 ? 'file' : 'files'}, ${formatBytes(tree.size)}`}
+        title={`${formatCount(list.length, 'file')}, ${formatBytes(tree.size)}`}
         actions={
           <>
             <Button onClick={onReload}>Read again</Button>

@@ -2,7 +2,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { Button } from '../../../../ui/button.tsx';
 import { Card } from '../../../../ui/card.tsx';
-import { formatBytes } from '../../../../ui/format.ts';
+import { formatBytes, formatCount } from '../../../../ui/format.ts';
 import { EmptyState, ErrorState, SkeletonLines } from '../../../../ui/states.tsx';
 import type { JobSource, LogStream } from '../job-source.ts';
 import { LogLines, type LogLinesHandle } from './log-lines.tsx';
@@ -116,7 +116,7 @@ function ReaderLog({ source, stream, reader, onFrom }: Omit<StreamLogProps, 'fro
           </Button>
         )}
         <span className={styles.size}>
-          {buffer.lines.length.toLocaleString('en')} lines, {formatBytes(buffer.end - buffer.start)}
+          {formatCount(buffer.lines.length, 'line')}, {formatBytes(buffer.end - buffer.start)}
         </span>
       </div>
     </div>

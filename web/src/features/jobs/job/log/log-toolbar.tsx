@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { Button, buttonClass } from '../../../../ui/button.tsx';
+import { formatCount, formatNumber } from '../../../../ui/format.ts';
 import styles from './log-tab.module.css';
 import type { LogSearchState } from './use-log-search.ts';
 
@@ -15,7 +16,7 @@ interface LogToolbarProps {
 export function LogToolbar({ search, wraps, onWraps, onLine, downloadUrl, downloadName }: LogToolbarProps) {
   return (
     <div className={styles.toolbar}>
-      <SearchField search={search} />
+      <LogSearchField search={search} />
       <LineField onLine={onLine} />
       <label className={styles.check}>
         <input type="checkbox" checked={wraps} onChange={(event) => onWraps(event.target.checked)} /> Wrap long lines
@@ -27,7 +28,7 @@ export function LogToolbar({ search, wraps, onWraps, onLine, downloadUrl, downlo
   );
 }
 
-function SearchField({ search }: { search: LogSearchState }) {
+function LogSearchField({ search }: { search: LogSearchState }) {
   const { typed, text, setText, matchCount, position, next, previous } = search;
   return (
     <search className={styles.search}>
@@ -59,8 +60,8 @@ function SearchField({ search }: { search: LogSearchState }) {
 
 function describeMatches(position: number, count: number): string {
   if (count === 0) return 'No match';
-  const lines = `${count.toLocaleString('en')} ${count === 1 ? 'line' : 'lines'}`;
-  return position === 0 ? lines : `${position.toLocaleString('en')} of ${lines}`;
+  const lines = formatCount(count, 'line');
+  return position === 0 ? lines : `${formatNumber(position)} of ${lines}`;
 }
 
 /** Goes to a line by its number, also by the keyboard alone. */

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { systemsQuery } from '../../../../client/queries.ts';
 import { Badge } from '../../../../ui/badge.tsx';
 import { Card, Facts } from '../../../../ui/card.tsx';
-import { formatNumber } from '../../../../ui/format.ts';
+import { formatCount, formatNumber } from '../../../../ui/format.ts';
 import type { JobSource } from '../job-source.ts';
 import { CostCard } from './cost-card.tsx';
 import { FailureCard } from './failure-card.tsx';
@@ -41,7 +41,7 @@ function RequestCard({ timeline: { request, tags, entries } }: { timeline: Timel
           ...Object.entries(params ?? {}).map(
             ([name, value]) => [name, <code key={name}>{[value].flat().join(' ')}</code>] as const,
           ),
-          ['Size', `${count(nodes, 'node')} × ${count(cores, 'core')}`],
+          ['Size', `${formatCount(nodes, 'node')} × ${formatCount(cores, 'core')}`],
           ['Runtime', `at most ${formatNumber(request.runtime)} h`],
           ...(tags.length === 0 ? [] : [['Tags', <Tags key="tags" tags={tags} />] as const]),
           ...(engineId ? [["The system's id", <code key="id">{engineId}</code>] as const] : []),
@@ -50,8 +50,6 @@ function RequestCard({ timeline: { request, tags, entries } }: { timeline: Timel
     </Card>
   );
 }
-
-const count = (number: number, word: string) => `${formatNumber(number)} ${word}${number === 1 ? '' : 's'}`;
 
 function Tags({ tags }: { tags: readonly string[] }) {
   return (

@@ -2,7 +2,7 @@ import type { Outcome, Timeline } from '@bursar/client';
 
 export type TimelineEntry = Timeline['entries'][number];
 
-export const outcomeWords: Record<Outcome, string> = {
+export const outcomeTexts: Record<Outcome, string> = {
   succeeded: 'Succeeded',
   failed: 'Failed',
   timed_out: 'Ran out of time',
@@ -40,7 +40,7 @@ export function describeEntry(entry: TimelineEntry, amount: (seconds: number) =>
     type === 'job.ended' && charged !== null ? `Used ${amount(charged)}` : null,
     type === 'ledger.refund' && charged !== null ? amount(-charged) : null,
   ].filter((detail) => detail !== null && detail !== '');
-  const title = type === 'job.ended' && outcome !== null ? outcomeWords[outcome] : (titles[type] ?? type);
+  const title = type === 'job.ended' && outcome !== null ? outcomeTexts[outcome] : (titles[type] ?? type);
   return { title, details: [...new Set(details)] };
 }
 
