@@ -2,7 +2,7 @@ import { type ReactNode, useState } from 'react';
 import { Button } from './button.tsx';
 import { Dialog } from './dialog.tsx';
 import { TextField } from './field.tsx';
-import { describeError } from './states.tsx';
+import { ErrorMessage } from './states.tsx';
 
 interface ConfirmDialogProps {
   title: string;
@@ -63,7 +63,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
       <div className="stack">
         <div>{children}</div>
         {asksReason && <TextField label="Reason" value={reason} onChange={(event) => setReason(event.target.value)} />}
-        {error !== undefined && <p role="alert">{describeError(error).message}</p>}
+        {error !== undefined && <ErrorMessage error={error} />}
       </div>
     </Dialog>
   );

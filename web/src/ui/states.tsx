@@ -36,6 +36,15 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
   );
 }
 
+/** The message of an error in a form or a dialog, which stays open. */
+export function ErrorMessage({ error }: { error: unknown }) {
+  return (
+    <p role="alert" className={styles.message}>
+      {describeError(error).message}
+    </p>
+  );
+}
+
 /** The message of an error of the client, or of a fault of this page. */
 export function describeError(error: unknown): ErrorDescription {
   const { message, code, status, requestId } = Object(error) as Partial<Record<string, string>> & { status?: number };

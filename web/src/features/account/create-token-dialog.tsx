@@ -1,10 +1,11 @@
-import { ApiError, type Me } from '@bursar/client';
+import type { Me } from '@bursar/client';
 import { type FormEvent, useId, useState } from 'react';
 import { bursar } from '../../client/bursar.ts';
+import { fieldErrors } from '../../shared/field-errors.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { SelectField, TextField } from '../../ui/field.tsx';
-import { describeError } from '../../ui/states.tsx';
+import { ErrorMessage } from '../../ui/states.tsx';
 import styles from './account.module.css';
 
 type Scope = Me['scopes'][number];
@@ -71,15 +72,14 @@ function TokenForm({ me, onClose, onCreated }: Omit<CreateTokenDialogProps, 'isO
     }
   };
 
-  const fieldError = (field: string) =>
-    error instanceof ApiError ? error.fields.find((each) => each.field === field)?.message : undefined;
+  const errors = fieldErrors(error);
   const isComplete = name.trim() !== '' && scopes.length > 0;
   return (
     <form className="stack" onSubmit={(event) => void submit(event)}>
       <TextField
         label="Name"
         hint="Says where it is used, such as: notebook on my laptop."
-        error={fieldError('name')}
+        error={errors.name}
         value={name}
         maxLength={100}
         onChange={(event) => setName(event.target.value)}
@@ -87,7 +87,7 @@ function TokenForm({ me, onClose, onCreated }: Omit<CreateTokenDialogProps, 'isO
       <Scopes all={usefulScopes(me)} chosen={scopes} onChange={setScopes} />
       <SelectField
         label="Valid for"
-        error={fieldError('days')}
+        error={errors.days}
         value={days}
         onChange={(event) => setDays(Number(event.target.value))}
       >
@@ -98,7 +98,7 @@ function TokenForm({ me, onClose, onCreated }: Omit<CreateTokenDialogProps, 'isO
         ))}
       </SelectField>
       <PlaceField me={me} value={place} onChange={setPlace} />
-      {error !== undefined && <p role="alert">{describeError(error).message}</p>}
+      {error !== undefined && <ErrorMessage error={error} />}
       <div className={styles.formActions}>
         <Button onClick={onClose}>Back</Button>
         <Button look="primary" type="submit" isBusy={isBusy} disabled={!isComplete}>

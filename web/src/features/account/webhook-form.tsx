@@ -1,10 +1,11 @@
-import { ApiError, type Webhook } from '@bursar/client';
+import type { Webhook } from '@bursar/client';
 import { type FormEvent, useState } from 'react';
 import { bursar } from '../../client/bursar.ts';
+import { fieldErrors } from '../../shared/field-errors.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
-import { describeError } from '../../ui/states.tsx';
+import { ErrorMessage } from '../../ui/states.tsx';
 import styles from './account.module.css';
 
 type EventName = Webhook['events'][number];
@@ -57,8 +58,7 @@ export function WebhookForm({ initial, submitLabel, onClose, onSubmit }: Webhook
       setBusy(false);
     }
   };
-  const fieldError = (field: string) =>
-    error instanceof ApiError ? error.fields.find((each) => each.field === field)?.message : undefined;
+  const errors = fieldErrors(error);
   const setEvent = (name: EventName, isChosen: boolean) =>
     setValues({
       ...values,
@@ -72,7 +72,7 @@ export function WebhookForm({ initial, submitLabel, onClose, onSubmit }: Webhook
         type="url"
         hint="It must be reachable from this server, by https."
         placeholder="https://example.org/bursar"
-        error={fieldError('url')}
+        error={errors.url}
         value={values.url}
         onChange={(event) => setValues({ ...values, url: event.target.value })}
       />
@@ -95,7 +95,7 @@ export function WebhookForm({ initial, submitLabel, onClose, onSubmit }: Webhook
           />
         ))}
       </fieldset>
-      {error !== undefined && <p role="alert">{describeError(error).message}</p>}
+      {error !== undefined && <ErrorMessage error={error} />}
       <div className={styles.formActions}>
         <Button onClick={onClose}>Back</Button>
         <Button

@@ -3,8 +3,7 @@ import { createIdempotencyKey } from '../../client/idempotency-key.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
-import { describeError } from '../../ui/states.tsx';
-import styles from './admin.module.css';
+import { ErrorMessage } from '../../ui/states.tsx';
 
 interface ActionDialogProps {
   title: string;
@@ -79,11 +78,7 @@ export function ActionDialog(props: ActionDialogProps) {
           value={reason}
           onChange={(event) => setReason(event.target.value)}
         />
-        {error !== undefined && (
-          <p role="alert" className={styles.failure}>
-            {describeError(error).message}
-          </p>
-        )}
+        {error !== undefined && <ErrorMessage error={error} />}
       </form>
     </Dialog>
   );

@@ -1,9 +1,9 @@
 import type { Quote, System } from '@bursar/client';
 import type { UseQueryResult } from '@tanstack/react-query';
+import type { FieldErrors } from '../../shared/field-errors.ts';
 import { formatBytes } from '../../ui/format.ts';
 import { describeError } from '../../ui/states.tsx';
 import type { ListingState } from './files/use-listing.ts';
-import type { FieldErrors } from './form/check-values.ts';
 
 interface SubmissionState {
   system: System;

@@ -1,7 +1,8 @@
-import { ApiError, type Job, type System } from '@bursar/client';
+import type { Job, System } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { findStartFileError } from '../../../../src/files/zip/start-file-error.ts';
+import { fieldErrors } from '../../shared/field-errors.ts';
 import { Card } from '../../ui/card.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { useDebounced } from '../../ui/use-debounced.ts';
@@ -38,10 +39,7 @@ export function SubmitForm(props: SubmitFormProps) {
   const [refused, setRefused] = useState<SubmitValues>();
   const checked = useMemo(() => checkValues(values, system), [values, system]);
   // The server's own errors stay until the form changes.
-  const serverErrors =
-    refused === values && submission.error instanceof ApiError
-      ? Object.fromEntries(submission.error.fields.map(({ field, message }) => [field, message]))
-      : {};
+  const serverErrors = refused === values ? fieldErrors(submission.error) : {};
   const errors = { ...checked.errors, ...serverErrors };
   const field = useFormField(errors);
   const listing = useListing(selection, system.input_limits);

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { Button } from '../../../ui/button.tsx';
 import { CopyButton } from '../../../ui/copy-button.tsx';
 import { Dialog } from '../../../ui/dialog.tsx';
+import { Preformatted } from '../../../ui/preformatted.tsx';
 import styles from './copy-as.module.css';
 import { submissionCommands } from './submission-commands.ts';
 
@@ -46,10 +47,7 @@ function Command({ title, text }: { title: string; text: string }) {
         <h3>{title}</h3>
         <CopyButton text={text} label={`Copy for ${title === 'Command line' ? 'the command line' : title}`} />
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must be able to scroll it */}
-      <pre className={styles.text} tabIndex={0}>
-        {text}
-      </pre>
+      <Preformatted text={text} maxHeight="14rem" />
     </section>
   );
 }

@@ -6,6 +6,7 @@ import type { JobPageFilter } from '../../../client/job-pages.ts';
 import { formatAmount } from '../../../shared/amount.ts';
 import { jobName } from '../../../shared/job-name.ts';
 import { pageParamsOf } from '../../../shared/job-path.ts';
+import { outcomeTexts } from '../../../shared/outcome-texts.ts';
 import { StageBadge } from '../../../shared/stage-badge.tsx';
 import { Time } from '../../../ui/time.tsx';
 import styles from './job-list.module.css';
@@ -74,7 +75,7 @@ export function JobRow({ summary, route, filter, system, isOfOther, isSelected, 
       <td className={styles.stage}>
         <StageBadge job={job} />
         {job.failed && outcome !== null && outcome !== 'failed' && (
-          <div className={styles.outcome}>{outcome.replaceAll('_', ' ')}</div>
+          <div className={styles.outcome}>{outcomeTexts[outcome]}</div>
         )}
       </td>
       <td className={styles.timeCell}>

@@ -3,6 +3,7 @@ import { useEffect, useState } from 'react';
 import { BursarError } from '../../../../../src/domain/errors.ts';
 import type { InputListing } from '../../../../../src/files/zip/list-input.ts';
 import type { ZipLimits } from '../../../../../src/files/zip/zip-entries.ts';
+import { describeError } from '../../../ui/states.tsx';
 import type { Selection } from './selection.ts';
 
 export type ListingState =
@@ -22,7 +23,7 @@ export function useListing(selection: Selection | null, limits: System['input_li
     const show = (state: ListingState) => isCurrent && setResult({ of: selection, limits: limitsKey, state });
     listSelection(selection, JSON.parse(limitsKey)).then(
       (listing) => show({ kind: 'ready', listing }),
-      (error: unknown) => show({ kind: 'failed', message: error instanceof Error ? error.message : String(error) }),
+      (error: unknown) => show({ kind: 'failed', message: describeError(error).message }),
     );
     return () => {
       isCurrent = false;

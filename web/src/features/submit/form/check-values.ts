@@ -2,12 +2,10 @@ import type { System } from '@bursar/client';
 import { BursarError } from '../../../../../src/domain/errors.ts';
 import { type PayloadRules, parsePayload } from '../../../../../src/domain/jobs/payload.ts';
 import type { InputRequest } from '../../../../../src/files/zip/start-file-error.ts';
+import type { FieldErrors } from '../../../shared/field-errors.ts';
 import { capitalise } from '../../../ui/format.ts';
 import { parseRuntime } from './runtime-text.ts';
 import { type SubmitValues, toPayload } from './values.ts';
-
-/** Messages by the names of the fields in the API, such as `node_number`. */
-export type FieldErrors = Readonly<Record<string, string>>;
 
 export interface CheckedValues {
   errors: FieldErrors;

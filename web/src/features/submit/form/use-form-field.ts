@@ -1,5 +1,6 @@
 import { useState } from 'react';
-import { type FieldErrors, toSentence } from './check-values.ts';
+import type { FieldErrors } from '../../../shared/field-errors.ts';
+import { toSentence } from './check-values.ts';
 
 /** Returns the error and the blur handler of a field, by its name in the API. */
 export type FormField = (name: string, value: string) => { error: string | undefined; onBlur: () => void };

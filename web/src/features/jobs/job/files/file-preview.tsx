@@ -4,6 +4,7 @@ import { useEffect, useState } from 'react';
 import { buttonClass } from '../../../../ui/button.tsx';
 import { Card } from '../../../../ui/card.tsx';
 import { formatBytes } from '../../../../ui/format.ts';
+import { Preformatted } from '../../../../ui/preformatted.tsx';
 import { EmptyState, QueryView, Skeleton } from '../../../../ui/states.tsx';
 import { Table } from '../../../../ui/table.tsx';
 import type { JobSource } from '../job-source.ts';
@@ -43,10 +44,7 @@ function Content({ preview, path }: { preview: Preview; path: string }) {
     case 'text':
       return (
         <>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must be able to scroll it */}
-          <pre className={styles.text} tabIndex={0}>
-            {preview.text}
-          </pre>
+          <Preformatted text={preview.text} maxHeight="70vh" />
           {preview.isCut && (
             <p className="muted">The first {formatBytes(maxTextBytes)}. Download the file for all of it.</p>
           )}

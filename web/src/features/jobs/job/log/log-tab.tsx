@@ -3,7 +3,7 @@ import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { Button } from '../../../../ui/button.tsx';
 import { Card } from '../../../../ui/card.tsx';
 import { formatBytes, formatCount } from '../../../../ui/format.ts';
-import { EmptyState, ErrorState, SkeletonLines } from '../../../../ui/states.tsx';
+import { describeError, EmptyState, ErrorState, SkeletonLines } from '../../../../ui/states.tsx';
 import type { JobSource, LogStream } from '../job-source.ts';
 import { LogLines, type LogLinesHandle } from './log-lines.tsx';
 import { type LogReader, type LogStart, type LogView, startLogReader } from './log-reader.ts';
@@ -171,7 +171,7 @@ function statusText({ status, error }: LogView, isFollowing: boolean): string {
     case 'complete':
       return 'Complete.';
     case 'failed':
-      return `The log could not be read further: ${(error as Error).message}`;
+      return `The log could not be read further: ${describeError(error).message}`;
     default:
       return status satisfies never;
   }

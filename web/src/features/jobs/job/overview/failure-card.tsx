@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { buttonClass } from '../../../../ui/button.tsx';
 import { Card, Facts } from '../../../../ui/card.tsx';
+import { Preformatted } from '../../../../ui/preformatted.tsx';
 import { Skeleton } from '../../../../ui/states.tsx';
 import type { JobSource } from '../job-source.ts';
 import { lastLinesQuery } from '../log/last-lines.ts';
@@ -67,10 +68,7 @@ function LastLines({ source, timeline }: { source: JobSource; timeline: Timeline
           Open the log
         </Link>
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must be able to scroll it */}
-      <pre className={styles.lines} tabIndex={0}>
-        {text}
-      </pre>
+      <Preformatted text={text} maxHeight="16rem" />
     </div>
   );
 }

@@ -1,20 +1,7 @@
-import type { Outcome, Timeline } from '@bursar/client';
+import type { Timeline } from '@bursar/client';
+import { outcomeTexts } from '../../../../shared/outcome-texts.ts';
 
 export type TimelineEntry = Timeline['entries'][number];
-
-export const outcomeTexts: Record<Outcome, string> = {
-  succeeded: 'Succeeded',
-  failed: 'Failed',
-  timed_out: 'Ran out of time',
-  out_of_memory: 'Ran out of memory',
-  output_exceeded: 'Wrote too much',
-  cancelled: 'Cancelled',
-  cancelled_by_site: 'Cancelled by the staff',
-  rejected: 'Refused by the system',
-  lost: 'Lost by the system',
-  node_failed: 'Stopped by a failure of a node',
-  preempted: 'Stopped for another job',
-};
 
 const titles: Partial<Record<TimelineEntry['type'], string>> = {
   'job.accepted': 'Accepted',
