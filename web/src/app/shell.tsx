@@ -46,7 +46,7 @@ function Frame({ me, position }: { me: Me; position: number }) {
         <div className={styles.user}>
           <ConnectionNotice state={connection} />
           <span title={me.mail ?? undefined}>{me.name ?? `User ${me.user}`}</span>
-          <Button look="quiet" onClick={() => void signOut()}>
+          <Button variant="quiet" onClick={() => void signOut()}>
             Sign out
           </Button>
         </div>

@@ -47,17 +47,17 @@ export function PageHeader({ title, heading = title, description, actions }: Pag
 }
 
 /** Names and values, such as the properties of a job. */
-export function Facts({ items }: { items: readonly (readonly [name: string, value: ReactNode])[] }) {
+export function DescriptionList({ items }: { items: readonly (readonly [name: string, value: ReactNode])[] }) {
   return (
-    <dl className={styles.facts}>
+    <dl className={styles.descriptionList}>
       {items.map(([name, value]) => (
-        <FactRow key={name} name={name} value={value} />
+        <DescriptionRow key={name} name={name} value={value} />
       ))}
     </dl>
   );
 }
 
-function FactRow({ name, value }: { name: string; value: ReactNode }) {
+function DescriptionRow({ name, value }: { name: string; value: ReactNode }) {
   return (
     <>
       <dt>{name}</dt>

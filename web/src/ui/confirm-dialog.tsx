@@ -50,7 +50,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
         <>
           <Button onClick={close}>Back</Button>
           <Button
-            look={isDangerous ? 'danger' : 'primary'}
+            variant={isDangerous ? 'danger' : 'primary'}
             isBusy={isBusy}
             disabled={asksReason && reason.trim() === ''}
             onClick={() => void confirm()}

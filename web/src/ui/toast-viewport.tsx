@@ -25,7 +25,7 @@ function ToastList() {
         <Toast.Title render={<strong />} />
         <Toast.Description />
       </Toast.Content>
-      <Toast.Close render={<Button look="quiet" aria-label="Close this message" />}>✕</Toast.Close>
+      <Toast.Close render={<Button variant="quiet" aria-label="Close this message" />}>✕</Toast.Close>
     </Toast.Root>
   ));
 }

@@ -101,7 +101,7 @@ function TokenForm({ me, onClose, onCreated }: Omit<CreateTokenDialogProps, 'isO
       {error !== undefined && <ErrorMessage error={error} />}
       <div className={styles.formActions}>
         <Button onClick={onClose}>Back</Button>
-        <Button look="primary" type="submit" isBusy={isBusy} disabled={!isComplete}>
+        <Button variant="primary" type="submit" isBusy={isBusy} disabled={!isComplete}>
           Create
         </Button>
       </div>

@@ -2,7 +2,7 @@ import type { Me } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Badge } from '../../ui/badge.tsx';
-import { Card, Facts } from '../../ui/card.tsx';
+import { Card, DescriptionList } from '../../ui/card.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { formatBytes } from '../../ui/format.ts';
 import { EmptyState, QueryView, Skeleton } from '../../ui/states.tsx';
@@ -18,7 +18,7 @@ export function Profile({ me }: { me: Me }) {
   return (
     <div className="stack">
       <Card title={me.name ?? `User ${me.user}`}>
-        <Facts
+        <DescriptionList
           items={[
             ['User', me.user],
             ['Mail', me.mail ?? '–'],

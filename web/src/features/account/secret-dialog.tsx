@@ -23,7 +23,7 @@ export function SecretDialog({ title, label, secret, onClose, children }: Secret
       actions={
         <>
           <CopyButton text={secret ?? ''} />
-          <Button look="primary" onClick={onClose}>
+          <Button variant="primary" onClick={onClose}>
             I have stored it
           </Button>
         </>

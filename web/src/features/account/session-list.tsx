@@ -38,7 +38,7 @@ export function SessionList() {
     <Card
       title="Sessions"
       actions={
-        <Button look="danger" disabled={!hasOthers} onClick={() => setEndingOthers(true)}>
+        <Button variant="danger" disabled={!hasOthers} onClick={() => setEndingOthers(true)}>
           End all others
         </Button>
       }
@@ -102,7 +102,7 @@ function SessionTable({ sessions, onEnd }: { sessions: readonly Session[]; onEnd
             <td>
               {!session.current && (
                 <Button
-                  look="danger"
+                  variant="danger"
                   aria-label={`End the session of ${session.address}`}
                   onClick={() => onEnd(session)}
                 >

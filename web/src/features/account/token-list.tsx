@@ -38,7 +38,7 @@ export function TokenList({ me }: { me: Me }) {
     <Card
       title="Tokens"
       actions={
-        <Button look="primary" onClick={() => setCreating(true)}>
+        <Button variant="primary" onClick={() => setCreating(true)}>
           Create a token
         </Button>
       }
@@ -133,7 +133,7 @@ function TokenTable({ tokens, onRevoke }: { tokens: readonly Token[]; onRevoke: 
             <td>{lastUse(token)}</td>
             <td>
               {token.state === 'valid' && (
-                <Button look="danger" aria-label={`Revoke ${token.name}`} onClick={() => onRevoke(token)}>
+                <Button variant="danger" aria-label={`Revoke ${token.name}`} onClick={() => onRevoke(token)}>
                   Revoke
                 </Button>
               )}

@@ -99,7 +99,7 @@ export function WebhookForm({ initial, submitLabel, onClose, onSubmit }: Webhook
       <div className={styles.formActions}>
         <Button onClick={onClose}>Back</Button>
         <Button
-          look="primary"
+          variant="primary"
           type="submit"
           isBusy={isBusy}
           disabled={values.url.trim() === '' || values.events.length === 0}

@@ -23,7 +23,7 @@ export function WebhookList() {
     <Card
       title="Webhooks"
       actions={
-        <Button look="primary" onClick={() => setCreating(true)}>
+        <Button variant="primary" onClick={() => setCreating(true)}>
           Create a webhook
         </Button>
       }

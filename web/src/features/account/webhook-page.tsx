@@ -4,7 +4,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { bursar } from '../../client/bursar.ts';
 import { Button } from '../../ui/button.tsx';
-import { Card, Facts, PageHeader } from '../../ui/card.tsx';
+import { Card, DescriptionList, PageHeader } from '../../ui/card.tsx';
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { QueryView } from '../../ui/states.tsx';
@@ -67,7 +67,7 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
         <>
           {!webhook.active && (
             <Button
-              look="primary"
+              variant="primary"
               disabled={isLocked}
               onClick={() =>
                 void run('The webhook is enabled', () => bursar.api.changeWebhook({ path, body: { active: true } }))
@@ -88,13 +88,13 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
           <Button disabled={isLocked} onClick={() => setAction('rotate')}>
             New secret
           </Button>
-          <Button look="danger" disabled={isLocked} onClick={() => setAction('delete')}>
+          <Button variant="danger" disabled={isLocked} onClick={() => setAction('delete')}>
             Delete
           </Button>
         </>
       }
     >
-      <WebhookFacts webhook={webhook} />
+      <WebhookProperties webhook={webhook} />
       <ChangeDialog webhook={webhook} isOpen={action === 'change'} onClose={() => setAction(undefined)} />
       <ConfirmDialog
         title="Make a new secret?"
@@ -116,10 +116,10 @@ function useRefresh() {
   return () => queryClient.invalidateQueries({ queryKey: accountKeys.webhooks });
 }
 
-function WebhookFacts({ webhook }: { webhook: Webhook }) {
+function WebhookProperties({ webhook }: { webhook: Webhook }) {
   const { disabled_at: disabledAt, failing_since: failingSince } = webhook;
   return (
-    <Facts
+    <DescriptionList
       items={[
         [
           'State',

@@ -59,7 +59,7 @@ export function ActionDialog(props: ActionDialogProps) {
           <Button
             type="submit"
             form={formId}
-            look={isDangerous ? 'danger' : 'primary'}
+            variant={isDangerous ? 'danger' : 'primary'}
             isBusy={isBusy}
             disabled={!canSubmit || !isReason(reason)}
           >

@@ -3,15 +3,15 @@ import { useQuery } from '@tanstack/react-query';
 import { bursar } from '../../client/bursar.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
-import { Card, Facts, PageHeader } from '../../ui/card.tsx';
+import { Card, DescriptionList, PageHeader } from '../../ui/card.tsx';
 import { formatCount, formatNumber } from '../../ui/format.ts';
 import { ErrorState } from '../../ui/states.tsx';
 import { Time } from '../../ui/time.tsx';
-import { useMay } from './use-may.ts';
+import { usePermissions } from './use-permissions.ts';
 
 /** Adds up the ledger when asked, because that takes seconds in a large one, and remembers the result until then only. */
 export function LedgerPage() {
-  const may = useMay();
+  const may = usePermissions();
   const proof = useQuery({
     queryKey: ['admin-ledger-proof'],
     queryFn: async ({ signal }) => {
@@ -32,7 +32,7 @@ export function LedgerPage() {
         description="The proof adds up all entries, and compares the sums with every balance, hold and monthly usage."
         actions={
           may('ledger.verify') && (
-            <Button look="primary" isBusy={proof.isFetching} onClick={() => void proof.refetch()}>
+            <Button variant="primary" isBusy={proof.isFetching} onClick={() => void proof.refetch()}>
               {proof.isFetching ? 'Checking…' : 'Run the proof'}
             </Button>
           )
@@ -69,7 +69,7 @@ function ProofResult({ proof, isRunning }: ProofResultProps) {
   const { balanced, accounts, entries, problems, at, seconds } = proof;
   return (
     <div className="stack">
-      <Facts
+      <DescriptionList
         items={[
           [
             'Result',

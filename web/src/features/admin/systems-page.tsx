@@ -6,14 +6,14 @@ import { bursar } from '../../client/bursar.ts';
 import { keys } from '../../client/queries.ts';
 import { Badge, type Tone } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
-import { Card, Facts, PageHeader } from '../../ui/card.tsx';
+import { Card, DescriptionList, PageHeader } from '../../ui/card.tsx';
 import { formatNumber } from '../../ui/format.ts';
 import { QueryView, SkeletonLines } from '../../ui/states.tsx';
 import { Time } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { ActionDialog } from './action-dialog.tsx';
 import { adminKeys, adminSystemsQuery } from './queries.ts';
-import { useMay } from './use-may.ts';
+import { usePermissions } from './use-permissions.ts';
 
 const statusTones: Record<System['status'], Tone> = { up: 'good', degraded: 'warning', down: 'bad' };
 
@@ -40,7 +40,7 @@ export function AdminSystemsPage() {
 }
 
 function SystemCard({ system }: { system: System }) {
-  const mayPause = useMay()('systems.pause');
+  const mayPause = usePermissions()('systems.pause');
   const [isAsking, setAsking] = useState(false);
   const isPaused = system.paused_at !== null;
   return (
@@ -54,7 +54,7 @@ function SystemCard({ system }: { system: System }) {
       }
     >
       <div className="stack">
-        <Facts
+        <DescriptionList
           items={[
             ['Health', system.detail],
             ['Since', <Time key="since" value={system.status_since} />],
@@ -64,7 +64,7 @@ function SystemCard({ system }: { system: System }) {
         />
         <div className="row">
           {mayPause && (
-            <Button look={isPaused ? 'primary' : 'secondary'} onClick={() => setAsking(true)}>
+            <Button variant={isPaused ? 'primary' : 'secondary'} onClick={() => setAsking(true)}>
               {isPaused ? 'Resume' : 'Pause'} {system.hpc}
             </Button>
           )}

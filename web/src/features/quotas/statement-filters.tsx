@@ -64,7 +64,7 @@ export function StatementFilters({ search, from, onChange }: StatementFiltersPro
         {presets.map((preset) => (
           <Button
             key={preset.title}
-            look="quiet"
+            variant="quiet"
             aria-pressed={search.to === undefined && search.from === preset.from()}
             onClick={() => onChange({ from: preset.from(), to: undefined })}
           >

@@ -31,7 +31,7 @@ export function EarlierJob({ path, title, error, onSelect, onForget }: EarlierJo
     <Card
       title="From an earlier job"
       actions={
-        <Button look="quiet" onClick={onForget}>
+        <Button variant="quiet" onClick={onForget}>
           Start empty instead
         </Button>
       }

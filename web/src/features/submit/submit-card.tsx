@@ -34,7 +34,7 @@ export function SubmitCard({ obstacles, submission, ...quote }: SubmitCardProps)
         ) : (
           <Button
             type="submit"
-            look="primary"
+            variant="primary"
             className={styles.submit ?? ''}
             disabled={obstacles.length > 0}
             aria-describedby={obstacles.length > 0 ? reasonsId : undefined}

@@ -68,7 +68,7 @@ function LeaveDialog() {
       actions={
         <>
           <Button onClick={() => blocker.reset?.()}>Stay</Button>
-          <Button look="danger" onClick={() => blocker.proceed?.()}>
+          <Button variant="danger" onClick={() => blocker.proceed?.()}>
             Cancel the submission and leave
           </Button>
         </>

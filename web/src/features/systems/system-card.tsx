@@ -2,7 +2,7 @@ import type { System } from '@bursar/client';
 import { Link } from '@tanstack/react-router';
 import { Badge, type Tone } from '../../ui/badge.tsx';
 import { buttonClass } from '../../ui/button.tsx';
-import { Card, Facts } from '../../ui/card.tsx';
+import { Card, DescriptionList } from '../../ui/card.tsx';
 import { capitalise, formatBytes, formatNumber } from '../../ui/format.ts';
 import { Time } from '../../ui/time.tsx';
 import styles from './systems.module.css';
@@ -79,7 +79,7 @@ function Count({ name, value }: { name: string; value: number }) {
 function Properties({ system }: { system: System }) {
   const { limits, defaults, input_limits: input } = system;
   return (
-    <Facts
+    <DescriptionList
       items={[
         ['Takes', system.kind === 'batch' ? 'a command' : 'one of the tools below'],
         ['Nodes', range(limits.nodes, defaults.nodes)],

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Fragment, useState } from 'react';
 import { Button, buttonClass } from '../../../ui/button.tsx';
-import { Facts, PageHeader } from '../../../ui/card.tsx';
+import { DescriptionList, PageHeader } from '../../../ui/card.tsx';
 import { EmptyState, QueryView, SkeletonLines } from '../../../ui/states.tsx';
 import { Table } from '../../../ui/table.tsx';
 import { Time } from '../../../ui/time.tsx';
@@ -134,7 +134,7 @@ function RecordRow({ record, isOpen, onToggle }: RecordRowProps) {
       <td>
         <div className={styles.rowActions}>
           <Button
-            look="quiet"
+            variant="quiet"
             aria-expanded={isOpen}
             aria-controls={isOpen ? `record-${id}` : undefined}
             aria-label={`${isOpen ? 'Less' : 'More'} about record ${id}`}
@@ -161,7 +161,7 @@ function RecordDetails({ record }: { record: AuditRecord }) {
   } = record;
   return (
     <div className={styles.details}>
-      <Facts
+      <DescriptionList
         items={[
           ['Record', id],
           ['Subject', subject],

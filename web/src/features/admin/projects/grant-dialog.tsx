@@ -5,7 +5,7 @@ import { SelectField } from '../../../ui/field.tsx';
 import type { AccountFigures } from '../account-figures.tsx';
 import { ActionDialog } from '../action-dialog.tsx';
 import styles from '../admin.module.css';
-import { useMay } from '../use-may.ts';
+import { usePermissions } from '../use-permissions.ts';
 import { AmountField, parseAmount } from './amount-field.tsx';
 import { type GrantChange, previewGrant } from './grant-preview.ts';
 import { PreviewView } from './preview-view.tsx';
@@ -21,7 +21,7 @@ interface GrantDialogProps extends ProjectDialogProps {
 export function GrantDialog({ project, charge, accounts, user, onClose }: GrantDialogProps) {
   const apply = useProjectChange(charge);
   // Managers only distribute the reserve. The server refuses anything else.
-  const isManager = !useMay()('grants.write');
+  const isManager = !usePermissions()('grants.write');
   const [kind, setKind] = useState<'top_up' | 'withdraw'>('top_up');
   const [resource, setResource] = useState<Resource>('time');
   const [source, setSource] = useState<'new' | 'pool'>(isManager ? 'pool' : 'new');

@@ -6,7 +6,7 @@ import { SelectField, TextField } from '../../../ui/field.tsx';
 import { ActionDialog } from '../action-dialog.tsx';
 import styles from '../admin.module.css';
 import { usersQuery } from '../queries.ts';
-import { useMay } from '../use-may.ts';
+import { usePermissions } from '../use-permissions.ts';
 import { type ProjectDialogProps, useProjectChange } from './project-changes.ts';
 
 type MemberRole = Member['role'];
@@ -27,7 +27,7 @@ const roleTexts: Record<MemberRole, string> = {
 export function AddMemberDialog({ project, onClose }: ProjectDialogProps) {
   const apply = useProjectChange();
   const listId = useId();
-  const may = useMay();
+  const may = usePermissions();
   const { data: users } = useQuery({ ...usersQuery, enabled: may('users.read') });
   const [user, setUser] = useState('');
   const [role, setRole] = useState<MemberRole>('member');

@@ -10,7 +10,7 @@ import { Table } from '../../../ui/table.tsx';
 import { AccountCell } from '../account-figures.tsx';
 import styles from '../admin.module.css';
 import { usersQuery } from '../queries.ts';
-import { useMay } from '../use-may.ts';
+import { usePermissions } from '../use-permissions.ts';
 import { findAccount } from './accounts.ts';
 import { GrantDialog } from './grant-dialog.tsx';
 import { MemberDialog } from './member-dialogs.tsx';
@@ -27,7 +27,7 @@ type OpenDialog = { kind: 'quota' | 'transfer' | 'member'; member: Member };
 
 /** The members of a project with their quotas. Its buttons are those that the user's role allows in this project. */
 export function MemberTable({ project, charge, accounts, members }: MemberTableProps) {
-  const may = useMay();
+  const may = usePermissions();
   const [dialog, setDialog] = useState<OpenDialog>();
   const { data: users } = useQuery({ ...usersQuery, enabled: may('users.read') });
   const names = new Map(users?.map(({ user, name }) => [user, name]));
@@ -92,7 +92,7 @@ interface MemberActionsProps {
 }
 
 function MemberActions({ project, member, count, onOpen }: MemberActionsProps) {
-  const may = useMay();
+  const may = usePermissions();
   const button = (kind: OpenDialog['kind'], text: string) => (
     <Button aria-label={`${text} of user ${member.user}`} onClick={() => onOpen({ kind, member })}>
       {text}

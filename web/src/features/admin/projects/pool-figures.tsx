@@ -1,6 +1,6 @@
 import type { ProjectAccount } from '@bursar/client';
 import { type ChargeUnit, formatAmount, type Resource } from '../../../shared/amount.ts';
-import { Facts } from '../../../ui/card.tsx';
+import { DescriptionList } from '../../../ui/card.tsx';
 import { Time } from '../../../ui/time.tsx';
 import { AccountBar } from '../account-figures.tsx';
 import styles from '../admin.module.css';
@@ -27,7 +27,7 @@ export function PoolFigures({ accounts, charge }: { accounts: readonly ProjectAc
             ) : (
               <>
                 <AccountBar account={pool} charge={charge} />
-                <Facts
+                <DescriptionList
                   items={[
                     ['Free', format(pool.available)],
                     ['Used', format(pool.used)],

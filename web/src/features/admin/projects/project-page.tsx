@@ -10,7 +10,7 @@ import { QueryView, Skeleton } from '../../../ui/states.tsx';
 import { Time } from '../../../ui/time.tsx';
 import styles from '../admin.module.css';
 import { membersQuery } from '../queries.ts';
-import { useMay } from '../use-may.ts';
+import { usePermissions } from '../use-permissions.ts';
 import { findAccount, projectAccountsQuery, useCharge } from './accounts.ts';
 import { GrantDialog } from './grant-dialog.tsx';
 import { AddMemberDialog } from './member-dialogs.tsx';
@@ -25,9 +25,9 @@ const route = getRouteApi('/admin/projects/$hpc/$project');
 export function ProjectPage() {
   const { hpc, project: name } = route.useParams();
   const project: ProjectName = { hpc, project: name };
-  const may = useMay();
+  const may = usePermissions();
   const accounts = useQuery(projectAccountsQuery(project));
-  // Managers may not list projects: for them the page has no such facts.
+  // Managers may not list projects: for them the page does not say whether this one is closed.
   const { data: projects } = useQuery({ ...projectsQuery, enabled: may('projects.read') });
   const record = projects?.find((each) => each.project_hpc.toLowerCase() === hpc && each.project_name === name);
   const closedAt = record?.closed_at ?? null;
@@ -67,7 +67,7 @@ function useProjectData(project: ProjectName) {
 }
 
 function ProjectActions({ project, isClosed }: { project: ProjectName; isClosed: boolean }) {
-  const may = useMay();
+  const may = usePermissions();
   const { accounts, members, charge } = useProjectData(project);
   const [dialog, setDialog] = useState<'refund' | 'period' | 'close'>();
   const common = { project, charge, accounts, onClose: () => setDialog(undefined) };
@@ -81,7 +81,7 @@ function ProjectActions({ project, isClosed }: { project: ProjectName; isClosed:
           <Button onClick={() => setDialog('refund')}>Refund a job</Button>
           <Button onClick={() => setDialog('period')}>New period</Button>
           {!isClosed && (
-            <Button look="danger" onClick={() => setDialog('close')}>
+            <Button variant="danger" onClick={() => setDialog('close')}>
               Close project
             </Button>
           )}
@@ -101,7 +101,7 @@ function ProjectActions({ project, isClosed }: { project: ProjectName; isClosed:
 }
 
 function Pool({ project }: { project: ProjectName }) {
-  const may = useMay();
+  const may = usePermissions();
   const { accounts, charge } = useProjectData(project);
   const [isChanging, setChanging] = useState(false);
   return (
@@ -116,7 +116,7 @@ function Pool({ project }: { project: ProjectName }) {
 }
 
 function Members({ project }: { project: ProjectName }) {
-  const may = useMay();
+  const may = usePermissions();
   const { accounts, members, charge } = useProjectData(project);
   const [isAdding, setAdding] = useState(false);
   return (

@@ -12,12 +12,12 @@ import { EmptyState, QueryView, SkeletonLines } from '../../../ui/states.tsx';
 import { Table } from '../../../ui/table.tsx';
 import { Time } from '../../../ui/time.tsx';
 import styles from '../admin.module.css';
-import { useMay } from '../use-may.ts';
+import { usePermissions } from '../use-permissions.ts';
 import { useCharge } from './accounts.ts';
 import { CreateProjectDialog } from './project-dialogs.tsx';
 
 export function ProjectsPage() {
-  const may = useMay();
+  const may = usePermissions();
   const { data: me } = useQuery(meQuery);
   const [isCreating, setCreating] = useState(false);
   const isManagerOnly = !may('projects.read') && me !== undefined && managedProjects(me).length > 0;
@@ -28,7 +28,7 @@ export function ProjectsPage() {
         description={isManagerOnly ? 'The projects that you manage.' : undefined}
         actions={
           may('projects.write') && (
-            <Button look="primary" onClick={() => setCreating(true)}>
+            <Button variant="primary" onClick={() => setCreating(true)}>
               New project
             </Button>
           )

@@ -5,13 +5,13 @@ import { useState } from 'react';
 import { meQuery } from '../../../client/queries.ts';
 import { Badge } from '../../../ui/badge.tsx';
 import { Button } from '../../../ui/button.tsx';
-import { Card, Facts, PageHeader } from '../../../ui/card.tsx';
+import { Card, DescriptionList, PageHeader } from '../../../ui/card.tsx';
 import { QueryView, SkeletonLines } from '../../../ui/states.tsx';
 import { Table } from '../../../ui/table.tsx';
 import { Time } from '../../../ui/time.tsx';
 import styles from '../admin.module.css';
 import { userQuery } from '../queries.ts';
-import { useMay } from '../use-may.ts';
+import { usePermissions } from '../use-permissions.ts';
 import { RoleBadge } from './role-badge.tsx';
 import { UserAccounts } from './user-accounts.tsx';
 import { DisableUserDialog, EnableUserDialog, RoleDialog } from './user-dialogs.tsx';
@@ -54,7 +54,7 @@ export function UserPage() {
 
 /** Only administrators change users. The server refuses changes of oneself, so that nobody locks everybody out. */
 function UserActions({ user }: { user: UserDetails }) {
-  const may = useMay();
+  const may = usePermissions();
   const { data: me } = useQuery(meQuery);
   const [dialog, setDialog] = useState<'role' | 'disable' | 'enable'>();
   if (!may('users.write')) return null;
@@ -66,11 +66,11 @@ function UserActions({ user }: { user: UserDetails }) {
     <>
       <Button onClick={() => setDialog('role')}>Change role</Button>
       {user.disabled_at === null ? (
-        <Button look="danger" onClick={() => setDialog('disable')}>
+        <Button variant="danger" onClick={() => setDialog('disable')}>
           Disable
         </Button>
       ) : (
-        <Button look="primary" onClick={() => setDialog('enable')}>
+        <Button variant="primary" onClick={() => setDialog('enable')}>
           Enable
         </Button>
       )}
@@ -82,11 +82,11 @@ function UserActions({ user }: { user: UserDetails }) {
 }
 
 function Properties({ user }: { user: UserDetails }) {
-  const may = useMay();
+  const may = usePermissions();
   const { disabled_at: disabledAt } = user;
   return (
     <Card title="Properties">
-      <Facts
+      <DescriptionList
         items={[
           ['Identifier', <code key="id">{user.user}</code>],
           ['Name', user.name ?? '–'],

@@ -11,13 +11,13 @@ import { Time } from '../../../ui/time.tsx';
 import { toast } from '../../../ui/toast.tsx';
 import styles from '../admin.module.css';
 import { userSessionsQuery } from '../queries.ts';
-import { useMay } from '../use-may.ts';
+import { usePermissions } from '../use-permissions.ts';
 
 /** The sessions of a user's browsers. The API ends all of them together. */
 export function UserSessions({ userId }: { userId: string }) {
   const sessions = useQuery(userSessionsQuery(userId));
   const queryClient = useQueryClient();
-  const mayEnd = useMay()('sessions.write');
+  const mayEnd = usePermissions()('sessions.write');
   const [isAsking, setAsking] = useState(false);
 
   const end = async () => {

@@ -12,7 +12,7 @@ import { Time } from '../../../ui/time.tsx';
 import { toast } from '../../../ui/toast.tsx';
 import styles from '../admin.module.css';
 import { userTokensQuery } from '../queries.ts';
-import { useMay } from '../use-may.ts';
+import { usePermissions } from '../use-permissions.ts';
 
 const stateTones: Record<Token['state'], Tone> = { valid: 'good', expired: 'neutral', revoked: 'neutral' };
 
@@ -20,7 +20,7 @@ const stateTones: Record<Token['state'], Tone> = { valid: 'good', expired: 'neut
 export function UserTokens({ userId }: { userId: string }) {
   const tokens = useQuery(userTokensQuery(userId));
   const queryClient = useQueryClient();
-  const mayRevoke = useMay()('tokens.write');
+  const mayRevoke = usePermissions()('tokens.write');
   const [toRevoke, setToRevoke] = useState<Token | 'all'>();
   const hasValid = tokens.data?.some(({ state }) => state === 'valid') ?? false;
 

@@ -45,7 +45,7 @@ function CancelButton({ source }: { source: JobSource }) {
   };
   return (
     <>
-      <Button look="danger" isBusy={isRequested} onClick={() => setOpen(true)}>
+      <Button variant="danger" isBusy={isRequested} onClick={() => setOpen(true)}>
         {isRequested ? 'Cancelling…' : 'Cancel the job'}
       </Button>
       <ConfirmDialog
@@ -74,7 +74,7 @@ function DeleteButton({ source }: { source: JobSource }) {
   };
   return (
     <>
-      <Button look="danger" onClick={() => setOpen(true)}>
+      <Button variant="danger" onClick={() => setOpen(true)}>
         Delete files
       </Button>
       <ConfirmDialog

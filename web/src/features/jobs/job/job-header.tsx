@@ -21,7 +21,7 @@ export function JobHeader({ source, timeline }: { source: JobSource; timeline: T
           </span>
         }
         description={
-          <span className={styles.facts}>
+          <span className={styles.metadata}>
             <span>
               {source.path.hpc} · {job.project_name}
             </span>

@@ -81,7 +81,7 @@ export function BulkDialog({ plan, asksReason, send, onClose, onDone }: BulkDial
           <>
             <Button onClick={onClose}>{failures.length > 0 ? 'Close' : 'Back'}</Button>
             {jobs.length > 0 && (
-              <Button look="danger" disabled={asksReason && reason.trim() === ''} onClick={() => void run()}>
+              <Button variant="danger" disabled={asksReason && reason.trim() === ''} onClick={() => void run()}>
                 {failures.length > 0 ? 'Try again' : `${button} ${formatCount(jobs.length, 'job')}`}
               </Button>
             )}

@@ -65,7 +65,7 @@ export function FileDrop({ onSelect, hasFiles, isDisabled, children }: FileDropP
         />
         <FileButton label="Choose a zip" isDisabled={isDisabled} onFiles={(files) => read(readFileList(files))} />
         {hasFiles && (
-          <Button look="quiet" disabled={isDisabled} onClick={() => onSelect(null)}>
+          <Button variant="quiet" disabled={isDisabled} onClick={() => onSelect(null)}>
             Remove the files
           </Button>
         )}

@@ -34,7 +34,7 @@ function NodeList({ nodes, depth }: { nodes: readonly TreeNode[]; depth: number 
       ))}
       {rest > 0 && (
         <li>
-          <Button look="quiet" onClick={() => setShown(shown + 10 * pageSize)}>
+          <Button variant="quiet" onClick={() => setShown(shown + 10 * pageSize)}>
             Show {Math.min(rest, 10 * pageSize)} more of {rest}
           </Button>
         </li>

@@ -45,7 +45,7 @@ function Children({ folder, ...rest }: ChildrenProps) {
         )}
       {hidden > 0 && (
         <li>
-          <Button look="quiet" onClick={() => setShown(shown + 5 * pageSize)}>
+          <Button variant="quiet" onClick={() => setShown(shown + 5 * pageSize)}>
             Show more of {formatNumber(hidden)} others
           </Button>
         </li>

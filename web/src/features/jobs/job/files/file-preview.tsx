@@ -77,7 +77,9 @@ function ImagePreview({ blob, path }: { blob: Blob; path: string }) {
 function CsvPreview({ table, path }: { table: CsvTable; path: string }) {
   const { header, rows, isCut } = table;
   // A column of numbers is aligned to the right, with its name.
-  const looks = header.map((_, index) => (rows.every((row) => isNumber(row[index] ?? '')) ? 'number' : undefined));
+  const columnClasses = header.map((_, index) =>
+    rows.every((row) => isNumber(row[index] ?? '')) ? 'number' : undefined,
+  );
   return (
     <div className={styles.csv}>
       <Table label={`Rows of ${path}`}>
@@ -85,7 +87,7 @@ function CsvPreview({ table, path }: { table: CsvTable; path: string }) {
           <tr>
             {header.map((name, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: columns may have the same name
-              <th key={index} scope="col" className={looks[index]}>
+              <th key={index} scope="col" className={columnClasses[index]}>
                 {name}
               </th>
             ))}
@@ -97,7 +99,7 @@ function CsvPreview({ table, path }: { table: CsvTable; path: string }) {
             <tr key={rowIndex}>
               {row.map((value, index) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: neither have values
-                <td key={index} className={looks[index]}>
+                <td key={index} className={columnClasses[index]}>
                   {value}
                 </td>
               ))}

@@ -128,9 +128,9 @@ function Row({ row, layout, gutterWidth, buffer, searchText, foundLine, markedNu
   const number = buffer.firstNumber === undefined ? undefined : buffer.firstNumber + line;
   const isFirst = layout.rowOf(line) === row;
   const isMarked = number !== undefined && number === markedNumber;
-  const look = `${styles.row} ${isMarked ? styles.marked : ''} ${line === foundLine ? styles.found : ''}`;
+  const className = `${styles.row} ${isMarked ? styles.marked : ''} ${line === foundLine ? styles.found : ''}`;
   return (
-    <div className={look} aria-current={isMarked && isFirst ? 'true' : undefined}>
+    <div className={className} aria-current={isMarked && isFirst ? 'true' : undefined}>
       {number !== undefined && (
         <span className={styles.gutter} style={{ width: `${gutterWidth}ch` }}>
           {isFirst && (

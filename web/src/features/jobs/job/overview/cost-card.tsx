@@ -1,6 +1,6 @@
 import type { System, Timeline } from '@bursar/client';
 import { formatAmount } from '../../../../shared/amount.ts';
-import { Card, Facts } from '../../../../ui/card.tsx';
+import { Card, DescriptionList } from '../../../../ui/card.tsx';
 import { formatBytes } from '../../../../ui/format.ts';
 
 /** The amounts of the ledger for this job, with the rule that decided the charge. */
@@ -11,7 +11,7 @@ export function CostCard({ timeline, charge }: { timeline: Timeline; charge: Sys
   return (
     <Card title="Cost">
       <div className="stack">
-        <Facts
+        <DescriptionList
           items={[
             [charged === null ? 'Held' : 'Held until the end', amount(held)],
             ...(charged === null ? [] : [['Used', amount(charged + refunded)] as const]),

@@ -2,7 +2,7 @@ import type { Timeline } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { buttonClass } from '../../../../ui/button.tsx';
-import { Card, Facts } from '../../../../ui/card.tsx';
+import { Card, DescriptionList } from '../../../../ui/card.tsx';
 import { Preformatted } from '../../../../ui/preformatted.tsx';
 import { Skeleton } from '../../../../ui/states.tsx';
 import type { JobSource } from '../job-source.ts';
@@ -19,7 +19,7 @@ export function FailureCard({ source, timeline }: { source: JobSource; timeline:
     <Card title="Why it failed" className={styles.card ?? ''}>
       <div className="stack">
         <p className={styles.cause}>{cause}</p>
-        <Facts
+        <DescriptionList
           items={[
             ...(end?.reason && end.reason !== `exit code ${end.exit_code}` ? [['Reason', end.reason] as const] : []),
             ...(end?.engine_words ? [['The system says', end.engine_words] as const] : []),

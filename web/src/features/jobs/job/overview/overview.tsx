@@ -2,7 +2,7 @@ import type { Timeline } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { systemsQuery } from '../../../../client/queries.ts';
 import { Badge } from '../../../../ui/badge.tsx';
-import { Card, Facts } from '../../../../ui/card.tsx';
+import { Card, DescriptionList } from '../../../../ui/card.tsx';
 import { formatCount, formatNumber } from '../../../../ui/format.ts';
 import type { JobSource } from '../job-source.ts';
 import { CostCard } from './cost-card.tsx';
@@ -35,7 +35,7 @@ function RequestCard({ timeline: { request, tags, entries } }: { timeline: Timel
   const engineId = entries.find(({ engine_id: id }) => id !== null)?.engine_id;
   return (
     <Card title="Request">
-      <Facts
+      <DescriptionList
         items={[
           command === null ? ['Tool', tool] : ['Command', <code key="command">{command}</code>],
           ...Object.entries(params ?? {}).map(
