@@ -19,7 +19,7 @@ const entries = await readdir(folder, { recursive: true, withFileTypes: true });
 const texts = entries.filter((entry) => entry.isFile() && /\.(html|js|css|svg)$/.test(entry.name));
 await Promise.all(texts.map(({ parentPath, name }) => compress(join(parentPath, name))));
 
-/** Once, instead of for every response. */
+/** Compresses a file once, so that the server need not do it for every response. */
 async function compress(file) {
   const content = await readFile(file);
   await writeFile(`${file}.gz`, await promisify(gzip)(content, { level: 9 }));

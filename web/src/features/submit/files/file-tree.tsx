@@ -5,7 +5,7 @@ import { formatBytes } from '../../../ui/format.ts';
 import type { TreeNode } from './build-tree.ts';
 import styles from './files.module.css';
 
-/** So many files of a folder are shown at first. */
+/** Number of files of a folder that are shown at first: thousands of rows would be slow. */
 const pageSize = 100;
 
 /** The files of a job with their sizes. Folders open and close; refused entries say why. */

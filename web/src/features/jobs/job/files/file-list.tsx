@@ -7,7 +7,7 @@ import type { JobSource } from '../job-source.ts';
 import styles from './file-list.module.css';
 import type { FileNode, Folder } from './file-tree.ts';
 
-/** A folder with more entries shows so many at first: thousands of rows would be slow. */
+/** Number of entries of a folder that are shown at first: thousands of rows would be slow. */
 const pageSize = 200;
 /** Folders of a job with more files are closed at first. */
 const maxOpenFiles = 50;
