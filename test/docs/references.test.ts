@@ -56,9 +56,11 @@ describe('pages of the documentation', () => {
     assert.deepEqual(documented, new Map(allowed));
   });
 
-  test('docs/dependencies.md lists exactly the packages of package.json', () => {
-    const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read('package.json'));
-    const packages = Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies });
+  test('docs/dependencies.md lists exactly the packages of package.json and of web/package.json', () => {
+    const packages = ['package.json', 'web/package.json'].flatMap((file) => {
+      const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read(file));
+      return Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies });
+    });
     const expected = new Set(packages.map((name) => name.replace(/^@types\/.*/, '@types/*')));
     const rows = find(/^\| (`.*?`) \|/gm, read('docs/dependencies.md'));
     const listed = rows.flatMap((names) => find(/`([^`]+)`/g, names));
