@@ -49,7 +49,7 @@ export function SystemCard({ system }: { system: System }) {
     >
       <div className="stack">
         {isPaused && (
-          <p className={styles.pause}>
+          <p className="notice">
             <strong>No submissions</strong> since <Time value={system.paused_at} />: {system.pause_reason}
           </p>
         )}

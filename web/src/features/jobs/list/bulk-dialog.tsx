@@ -8,8 +8,8 @@ import { TextField } from '../../../ui/field.tsx';
 import { formatCount } from '../../../ui/format.ts';
 import { describeError } from '../../../ui/states.tsx';
 import { toast } from '../../../ui/toast.tsx';
+import styles from './bulk-dialog.module.css';
 import { type BulkFailure, type BulkKind, type BulkPlan, runBulkAction } from './bulk-plan.ts';
-import styles from './job-list.module.css';
 
 interface BulkDialogProps {
   plan: BulkPlan | undefined;

@@ -39,7 +39,7 @@ export function JobList(props: JobListProps) {
       {(page) => (
         <>
           {query.isError && (
-            <p className={styles.notice} role="alert">
+            <p className={`notice ${styles.failure}`} role="alert">
               The list could not be updated. {describeError(query.error).message}
             </p>
           )}

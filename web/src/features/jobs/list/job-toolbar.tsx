@@ -1,7 +1,7 @@
 import { Button } from '../../../ui/button.tsx';
 import { formatCount } from '../../../ui/format.ts';
 import type { BulkKind } from './bulk-plan.ts';
-import styles from './job-list.module.css';
+import styles from './job-toolbar.module.css';
 import type { Selection } from './use-selection.ts';
 
 interface JobToolbarProps {

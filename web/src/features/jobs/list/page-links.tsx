@@ -1,8 +1,8 @@
 import { Link, useRouterState } from '@tanstack/react-router';
 import type { JobPageFilter } from '../../../client/job-pages.ts';
 import { buttonClass } from '../../../ui/button.tsx';
-import styles from './job-list.module.css';
 import type { ListRoute } from './list-route.ts';
+import styles from './page-links.module.css';
 
 declare module '@tanstack/react-router' {
   interface HistoryState {

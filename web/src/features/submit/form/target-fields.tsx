@@ -52,14 +52,14 @@ function SystemNotice({
 }) {
   if (pausedAt !== null) {
     return (
-      <p className={styles.notice} role="status">
+      <p className="notice" role="status">
         <strong>{hpc} is paused</strong> since <Time value={pausedAt} /> and takes no jobs: {reason}
       </p>
     );
   }
   if (status === 'up') return null;
   return (
-    <p className={styles.notice} role="status">
+    <p className="notice" role="status">
       <strong>
         {hpc} is {status}.
       </strong>{' '}

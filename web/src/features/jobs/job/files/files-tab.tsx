@@ -50,7 +50,7 @@ function ExpiryNotice({ timeline }: { timeline: Timeline }) {
   const expiring = timeline.entries.findLast(({ type }) => type === 'job.expiring');
   if (expiring === undefined) return null;
   return (
-    <p className={styles.notice} role="status">
+    <p className="notice" role="status">
       These files will be deleted
       {expiring.deletes_at === null ? (
         ' soon'
