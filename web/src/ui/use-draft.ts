@@ -1,10 +1,11 @@
 import { useEffect, useState } from 'react';
 
 /** State that survives a reload of the tab, such as that of a form while the user signs in again. */
-export function useDraft<Value>(key: string, initial: Value): [Value, (value: Value) => void, () => void] {
+export function useDraft<Value extends object>(key: string, initial: Value): [Value, (value: Value) => void, () => void] {
   const [value, setValue] = useState<Value>(() => {
     const stored = sessionStorage.getItem(key);
-    return stored === null ? initial : (JSON.parse(stored) as Value);
+    // A draft of an earlier version of the page may lack fields.
+    return stored === null ? initial : { ...initial, ...(JSON.parse(stored) as Partial<Value>) };
   });
   useEffect(() => {
     if (value === initial) sessionStorage.removeItem(key);
