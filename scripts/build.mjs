@@ -63,7 +63,7 @@ export async function build() {
   }
 }
 
-/** By the Node that Bursar uses: an old one on this machine cannot do it. */
+/** Runs a script that builds a part into a folder, by the Node that Bursar uses: an old one on this machine cannot do it. */
 function runScript(script, folder) {
   const pinnedNode = join(root, 'node_modules/.bin/node');
   const node = existsSync(pinnedNode) ? pinnedNode : process.execPath;

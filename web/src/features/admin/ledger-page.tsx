@@ -19,7 +19,7 @@ export function LedgerPage() {
       const result = await bursar.api.verifyLedger({ signal });
       return { ...result, at: new Date().toISOString(), seconds: (Date.now() - startedAt) / 1000 };
     },
-    // The server says who may run it.
+    // The page of a user without the right asks at once, and shows the refusal of the server, which says who may.
     enabled: !may('ledger.verify'),
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
