@@ -16,7 +16,7 @@ describe('the built program', () => {
 
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'bursar-built-'));
-    for (const name of ['bin', 'src', 'clients', 'scripts', 'config', 'package.json', 'package-lock.json'])
+    for (const name of ['bin', 'src', 'clients', 'web', 'scripts', 'config', 'package.json', 'package-lock.json'])
       cpSync(join(root, name), join(folder, name), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   });
