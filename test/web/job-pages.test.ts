@@ -77,3 +77,16 @@ test('the page is read again when a job enters or leaves it', () => {
   assert.equal(apply([eventOf('job.ended', ended)], { state: 'active' }).isOutdated, true);
   assert.equal(apply([eventOf('job.ended', { ...ended, id: 3 })], { state: 'failed' }, []).isOutdated, true);
 });
+
+test('a page whose last read failed is read again, also if an event changes one of its rows', async () => {
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  const queryKey = jobPageKey('own', {});
+  client.setQueryData(queryKey, { jobs: [summary], next: null } satisfies JobSummaryPage);
+  const queryFn = () => Promise.reject(new Error('no connection'));
+  const observer = new QueryObserver(client, { queryKey, queryFn, staleTime: Infinity });
+  const unsubscribe = observer.subscribe(() => undefined);
+  await client.invalidateQueries({ queryKey });
+  assert.deepEqual(updateJobPages(client, eventOf('job.running', running)), [queryKey]);
+  unsubscribe();
+  client.clear();
+});

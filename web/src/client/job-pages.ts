@@ -31,12 +31,12 @@ export function updateJobPages(queryClient: QueryClient, event: BursarEvent): Qu
     const page = query.state.data as JobSummaryPage | undefined;
     const filter = query.queryKey[2] as JobPageFilter;
     const index = page?.jobs.findIndex(({ job }) => job.id === event.job?.id) ?? -1;
+    // The response of a read that is under way may be older than the event. Writing data would clear the second mark.
+    const mayBeOutdated = query.state.fetchStatus === 'fetching' || query.state.isInvalidated;
     if (page !== undefined && index >= 0) {
       const jobs = page.jobs.with(index, updateSummary(page.jobs[index] as JobSummary, event));
       queryClient.setQueryData(query.queryKey, { ...page, jobs });
     }
-    // The response of a read that is under way may be older than the event.
-    const mayBeOutdated = query.state.fetchStatus === 'fetching' || query.state.isInvalidated;
     if (mayBeOutdated || changesMembership(page, filter, event, event.job, index >= 0)) outdated.push(query.queryKey);
   }
   return outdated;
