@@ -1,3 +1,9 @@
+/**
+ * Browsers allow six connections to a host over HTTP/1.1, for all tabs together. So a hidden tab closes its streams after this
+ * time. When it is shown again, it goes on where it was.
+ */
+export const hiddenLimitMs = 60_000;
+
 const isShown = () => document.visibilityState === 'visible';
 
 /** Resolves when the tab is shown, at once if it is. Rejects when the signal is aborted. */

@@ -5,7 +5,8 @@ import { createEventHandler } from './apply-event.ts';
 import { bursar, isSignedOut } from './bursar.ts';
 import { areNotificationsOn } from './notification-choice.ts';
 import { keys, readLatestPosition } from './queries.ts';
-import { untilShown, whenHiddenFor } from './tab-visibility.ts';
+import { isSessionEnded, untilSignedIn } from './session-end.ts';
+import { hiddenLimitMs, untilShown, whenHiddenFor } from './tab-visibility.ts';
 
 export type ConnectionState = 'connecting' | 'live' | 'offline';
 
@@ -20,12 +21,6 @@ export function onEvent(listener: Listener): () => void {
 
 /** After an error that the client does not try again by itself. */
 const retryDelayMs = 3000;
-
-/**
- * Browsers allow six connections to a host over HTTP/1.1. So a hidden tab gives its stream back after this time, unless it has
- * to notify the user. When it is shown again, it goes on after the last event.
- */
-const hiddenLimitMs = 60_000;
 
 /**
  * Keeps the cache of queries up to date from the one event stream of this page. The first position must be known before any
@@ -54,6 +49,7 @@ async function keepFollowing(
   let position: number | undefined = firstPosition;
   while (!stopped.aborted) {
     const hidden = new AbortController();
+    // A tab that has to notify the user keeps its stream.
     const stopWatching = whenHiddenFor(hiddenLimitMs, () => {
       if (!areNotificationsOn()) hidden.abort();
     });
@@ -76,7 +72,8 @@ async function keepFollowing(
         onState('offline');
         if (isSignedOut(error)) await queryClient.invalidateQueries({ queryKey: keys.me });
         position = undefined;
-        await new Promise((resolve) => setTimeout(resolve, retryDelayMs));
+        if (isSessionEnded(queryClient)) await untilSignedIn(queryClient, stopped);
+        else await new Promise((resolve) => setTimeout(resolve, retryDelayMs));
       }
     } finally {
       stopWatching();

@@ -2,8 +2,11 @@ import { toPlainLine } from './plain-text.ts';
 
 /** More lines would be higher than a browser can make an element. The oldest are dropped. */
 const maxLines = 500_000;
+/** Wrapped lines have several rows, and all of them are in memory. */
+const maxCharacters = 20_000_000;
 /** Lines are dropped in blocks, because that copies all others. */
 const droppedBlock = 50_000;
+const droppedCharacters = maxCharacters / 10;
 /** The page shows so much of a line. */
 const maxLineLength = 50_000;
 const lineFeed = 0x0a;
@@ -31,6 +34,7 @@ export function createLogBuffer(from: number): LogBuffer {
   /** The last line, as received, if it has no end yet. */
   let openLine = '';
   let isInCutLine = from > 0;
+  let characters = 0;
 
   const buffer: LogBuffer = {
     get lines() {
@@ -53,10 +57,10 @@ export function createLogBuffer(from: number): LogBuffer {
         isInCutLine = false;
       }
       const texts = (openLine + decoder.decode(rest, { stream: true })).split('\n');
-      if (openLine !== '') lines.pop();
+      if (openLine !== '') characters -= lines.pop()?.length ?? 0;
       openLine = limitOpenLine(texts.pop() ?? '');
-      for (const text of texts) lines.push(toShownLine(text));
-      if (openLine !== '') lines.push(toShownLine(openLine));
+      for (const text of texts) push(text);
+      if (openLine !== '') push(openLine);
       dropOldest();
     },
 
@@ -66,23 +70,44 @@ export function createLogBuffer(from: number): LogBuffer {
       const texts = new TextDecoder().decode(bytes.subarray(cut)).split('\n');
       // The text ends with the line feed before the present first line.
       if (texts.at(-1) === '') texts.pop();
-      lines = texts.map(toShownLine).concat(lines);
+      const added = texts.map(toShownLine);
+      characters += countCharacters(added);
+      lines = added.concat(lines);
       buffer.origin += texts.length;
       buffer.start -= bytes.length - cut;
       if (isStart) buffer.firstNumber = 1;
     },
   };
 
+  function push(text: string) {
+    const line = toShownLine(text);
+    characters += line.length;
+    lines.push(line);
+  }
   function dropOldest() {
-    const surplus = lines.length - maxLines;
-    if (surplus < droppedBlock) return;
+    const surplus = Math.max(surplusLines(), surplusByCharacters());
+    if (surplus === 0) return;
+    characters -= countCharacters(lines.slice(0, surplus));
     lines = lines.slice(surplus);
     buffer.canPrepend = false;
     buffer.origin -= surplus;
     if (buffer.firstNumber !== undefined) buffer.firstNumber += surplus;
   }
+  function surplusLines(): number {
+    const surplus = lines.length - maxLines;
+    return surplus < droppedBlock ? 0 : surplus;
+  }
+  function surplusByCharacters(): number {
+    if (characters < maxCharacters + droppedCharacters) return 0;
+    let rest = characters;
+    let count = 0;
+    for (; rest > maxCharacters; count++) rest -= lines[count]?.length ?? rest;
+    return count;
+  }
   return buffer;
 }
+
+const countCharacters = (lines: readonly string[]) => lines.reduce((sum, { length }) => sum + length, 0);
 
 function toShownLine(raw: string): string {
   const line = toPlainLine(raw);

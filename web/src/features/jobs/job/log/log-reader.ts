@@ -1,4 +1,5 @@
 import { isTransient } from '../../../../client/bursar.ts';
+import { hiddenLimitMs, untilShown, whenHiddenFor } from '../../../../client/tab-visibility.ts';
 import type { JobSource, LogStream } from '../job-source.ts';
 import { createLogBuffer, type LogBuffer } from './log-buffer.ts';
 
@@ -28,7 +29,7 @@ export interface LogReader {
   buffer: LogBuffer;
   subscribe(listener: () => void): () => void;
   view(): LogView;
-  /** Reads the part before the present one. */
+  /** Reads the part before the present one. Rejects if that fails, and can be called again. */
   loadEarlier(): Promise<void>;
   /** Goes on after a pause. */
   loadLater(): void;
@@ -75,8 +76,8 @@ export function startLogReader(source: JobSource, { stream, from }: LogStart): L
   }
 
   /** Returns whether the log is complete: it was read to the end of the job. */
-  async function readOnce(): Promise<boolean> {
-    const response = await source.openLog({ stream, offset: buffer.end, follow: true, signal });
+  async function readOnce(readSignal: AbortSignal): Promise<boolean> {
+    const response = await source.openLog({ stream, offset: buffer.end, follow: true, signal: readSignal });
     if (view.status !== 'following') change({ status: 'following', error: undefined });
     const reader = response.body?.getReader();
     try {
@@ -95,16 +96,25 @@ export function startLogReader(source: JobSource, { stream, from }: LogStart): L
   async function follow() {
     for (let failures = 0; !signal.aborted; ) {
       const before = buffer.end;
+      const hidden = new AbortController();
+      const stopWatching = whenHiddenFor(hiddenLimitMs, () => hidden.abort());
       try {
-        change({ status: (await readOnce()) ? 'complete' : 'paused', version: view.version + 1 });
+        const isComplete = await readOnce(AbortSignal.any([signal, hidden.signal]));
+        change({ status: isComplete ? 'complete' : 'paused', version: view.version + 1 });
         return;
       } catch (error) {
         if (signal.aborted) return;
+        if (hidden.signal.aborted) {
+          await untilShown(signal).catch(() => undefined);
+          continue;
+        }
         // A response that is cut off is a TypeError of the browser.
         if (!isTransient(error)) return change({ status: 'failed', error });
         failures = buffer.end > before ? 0 : failures + 1;
         change({ status: 'interrupted', error });
         await new Promise((resolve) => setTimeout(resolve, Math.min(maxRetryDelayMs, 500 * 2 ** failures)));
+      } finally {
+        stopWatching();
       }
     }
   }
@@ -126,10 +136,15 @@ export function startLogReader(source: JobSource, { stream, from }: LogStart): L
     },
     async loadEarlier() {
       change({ isLoadingEarlier: true });
-      const offset = Math.max(0, buffer.start - earlierBytes);
-      const bytes = await readRange(source, stream, offset, buffer.start - offset, signal);
-      buffer.prepend(bytes);
-      change({ isLoadingEarlier: false, version: view.version + 1 });
+      try {
+        const offset = Math.max(0, buffer.start - earlierBytes);
+        const bytes = await readRange(source, stream, offset, buffer.start - offset, signal);
+        buffer.prepend(bytes);
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      } finally {
+        change({ isLoadingEarlier: false, version: view.version + 1 });
+      }
     },
     loadLater() {
       stopAt = buffer.end + headBytes;

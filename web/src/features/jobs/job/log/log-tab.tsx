@@ -4,6 +4,7 @@ import { Button } from '../../../../ui/button.tsx';
 import { Card } from '../../../../ui/card.tsx';
 import { formatBytes, formatCount } from '../../../../ui/format.ts';
 import { describeError, EmptyState, ErrorState, SkeletonLines } from '../../../../ui/states.tsx';
+import { toast } from '../../../../ui/toast.tsx';
 import type { JobSource, LogStream } from '../job-source.ts';
 import { LogLines, type LogLinesHandle } from './log-lines.tsx';
 import { type LogReader, type LogStart, type LogView, startLogReader } from './log-reader.ts';
@@ -142,6 +143,8 @@ function EarlierNotice({
   onFrom,
 }: { reader: LogReader; view: LogView } & Pick<StreamLogProps, 'onFrom'>) {
   const { buffer } = reader;
+  const loadEarlier = () =>
+    reader.loadEarlier().catch((error: unknown) => toast.fail('The lines were not read', error));
   if (buffer.firstNumber === 1) return null;
   if (!buffer.canPrepend)
     return <p className="muted">The first lines are no longer shown. Download the log for all of it.</p>;
@@ -150,7 +153,7 @@ function EarlierNotice({
       <span className="muted">
         {formatBytes(buffer.start)} before this are not shown. Lines are numbered when the log is read from its start.
       </span>
-      <Button isBusy={view.isLoadingEarlier} onClick={() => void reader.loadEarlier()}>
+      <Button isBusy={view.isLoadingEarlier} onClick={() => void loadEarlier()}>
         Load earlier lines
       </Button>
       <Button onClick={() => onFrom('start')}>Read from the start</Button>
