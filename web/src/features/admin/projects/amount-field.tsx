@@ -1,18 +1,8 @@
 import type { ChargeUnit, Resource } from '../../../shared/amount.ts';
 import { TextField } from '../../../ui/field.tsx';
+import { parseAmount } from './parse-amount.ts';
 
 const hourUnits: Record<ChargeUnit, string> = { core: 'core-hours', node: 'node-hours', wall: 'hours' };
-/** Seconds of an hour, KB of a GB. */
-const unitSizes: Record<Resource, number> = { time: 3600, space: 1_000_000 };
-const maxAmount = 1e12;
-
-/** Reads hours or GB, such as `1,000` or `0.5`, as seconds or KB. Undefined if the text is no amount above the minimum. */
-export function parseAmount(text: string, resource: Resource, min = 1): number | undefined {
-  const plain = text.replaceAll(/[,\s]/g, '');
-  if (!/^\d+(\.\d+)?$|^\.\d+$/.test(plain)) return undefined;
-  const amount = Math.round(Number(plain) * unitSizes[resource]);
-  return amount >= min && amount <= maxAmount ? amount : undefined;
-}
 
 interface AmountFieldProps {
   label: string;

@@ -6,8 +6,9 @@ import type { AccountFigures } from '../account-figures.tsx';
 import { ActionDialog } from '../action-dialog.tsx';
 import styles from '../admin.module.css';
 import { usePermissions } from '../use-permissions.ts';
-import { AmountField, parseAmount } from './amount-field.tsx';
+import { AmountField } from './amount-field.tsx';
 import { type GrantChange, previewGrant } from './grant-preview.ts';
+import { parseAmount } from './parse-amount.ts';
 import { PreviewView } from './preview-view.tsx';
 import { type ProjectDialogProps, useProjectChange } from './project-changes.ts';
 

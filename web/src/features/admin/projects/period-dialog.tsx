@@ -9,7 +9,8 @@ import type { AccountFigures } from '../account-figures.tsx';
 import { ActionDialog } from '../action-dialog.tsx';
 import styles from '../admin.module.css';
 import { findAccount } from './accounts.ts';
-import { AmountField, parseAmount } from './amount-field.tsx';
+import { AmountField } from './amount-field.tsx';
+import { parseAmount } from './parse-amount.ts';
 import { type ProjectDialogProps, useProjectChange } from './project-changes.ts';
 
 interface PeriodDialogProps extends ProjectDialogProps {

@@ -7,7 +7,8 @@ import { SelectField, TextField } from '../../../ui/field.tsx';
 import { ActionDialog } from '../action-dialog.tsx';
 import styles from '../admin.module.css';
 import { useCharge } from './accounts.ts';
-import { AmountField, parseAmount } from './amount-field.tsx';
+import { AmountField } from './amount-field.tsx';
+import { parseAmount } from './parse-amount.ts';
 import { type ProjectDialogProps, useProjectChange } from './project-changes.ts';
 
 const namePattern = /^[a-z0-9][a-z0-9_-]{0,63}$/;

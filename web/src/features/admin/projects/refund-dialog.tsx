@@ -9,8 +9,9 @@ import { describeError } from '../../../ui/states.tsx';
 import { useDebounced } from '../../../ui/use-debounced.ts';
 import type { AccountFigures } from '../account-figures.tsx';
 import { ActionDialog } from '../action-dialog.tsx';
-import { AmountField, parseAmount } from './amount-field.tsx';
+import { AmountField } from './amount-field.tsx';
 import { previewGrant } from './grant-preview.ts';
+import { parseAmount } from './parse-amount.ts';
 import { PreviewView } from './preview-view.tsx';
 import { type ProjectDialogProps, useProjectChange } from './project-changes.ts';
 
