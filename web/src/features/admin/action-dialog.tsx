@@ -1,4 +1,6 @@
+import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, type SubmitEvent, useId, useState } from 'react';
+import { isTransient } from '../../client/bursar.ts';
 import { createIdempotencyKey } from '../../client/idempotency-key.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -27,12 +29,17 @@ const isReason = (text: string) => text.replaceAll(/\s/g, '').length >= 3;
  */
 export function ActionDialog(props: ActionDialogProps) {
   const { title, children, submitLabel, isDangerous = false, canSubmit = true, onClose, onSubmit } = props;
+  const queryClient = useQueryClient();
   const formId = useId();
   const [key] = useState(createIdempotencyKey);
   const [reason, setReason] = useState('');
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
 
+  /** The next opening has another key, so this one stays until the server has answered. */
+  const close = () => {
+    if (!isBusy) onClose();
+  };
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     if (isBusy || !canSubmit || !isReason(reason)) return;
@@ -43,6 +50,8 @@ export function ActionDialog(props: ActionDialogProps) {
       onClose();
     } catch (failure) {
       setError(failure);
+      // The change may have been applied: the figures on the page show it.
+      if (isTransient(failure)) void queryClient.invalidateQueries();
     } finally {
       setBusy(false);
     }
@@ -52,10 +61,12 @@ export function ActionDialog(props: ActionDialogProps) {
     <Dialog
       title={title}
       isOpen
-      onClose={onClose}
+      onClose={close}
       actions={
         <>
-          <Button onClick={onClose}>Back</Button>
+          <Button disabled={isBusy} onClick={onClose}>
+            Back
+          </Button>
           <Button
             type="submit"
             form={formId}
@@ -79,6 +90,9 @@ export function ActionDialog(props: ActionDialogProps) {
           onChange={(event) => setReason(event.target.value)}
         />
         {error !== undefined && <ErrorMessage error={error} />}
+        {error !== undefined && isTransient(error) && (
+          <p>Send it again from here: it is applied once, even if the server has received it.</p>
+        )}
       </form>
     </Dialog>
   );
