@@ -34,7 +34,8 @@ export function SubmitPage() {
 function SubmitDraft({ systems, me }: { systems: readonly System[]; me: Me }) {
   const search = useSearch({ from: '/submit' });
   const navigate = useNavigate();
-  const [values, setValues, clearValues] = useDraft<SubmitValues>('submit', emptyValues);
+  const draftKey = `submit ${me.user}`;
+  const [values, setValues, clearValues] = useDraft<SubmitValues>(draftKey, emptyValues);
   const [selection, setSelection] = useState<Selection | null>(null);
   const from = search.from ?? '';
   const earlier = useQuery({ ...earlierJobQuery(from), enabled: from !== '' });
@@ -57,7 +58,7 @@ function SubmitDraft({ systems, me }: { systems: readonly System[]; me: Me }) {
   const onSubmitted = (job: Job) => {
     clearValues();
     // The page is left before `clearValues` reaches the storage.
-    sessionStorage.removeItem('submit');
+    sessionStorage.removeItem(draftKey);
     toast.show('The job was submitted', jobName(job));
     void navigate({ to: '/jobs/$hpc/$project/$jobId', params: pageParamsOf(job), ignoreBlocker: true });
   };

@@ -1,7 +1,7 @@
 import { ApiError, type Job, type System, type UploadSource } from '@bursar/client';
 import { useMutation } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import { bursar, isSignedOut } from '../../client/bursar.ts';
+import { bursar, isSignedOut, isTransient } from '../../client/bursar.ts';
 import { attemptKey, forgetAttempt } from './attempt-key.ts';
 import { describeSelection, type Selection } from './files/selection.ts';
 import { findSizeError, toZipLimits } from './files/use-listing.ts';
@@ -72,9 +72,15 @@ async function submit({ values, system, selection }: SubmissionInput, report: Re
     forgetAttempt();
     return job.data;
   } catch (error) {
-    if (error instanceof ApiError && error.status < 500 && !isSignedOut(error)) forgetAttempt();
+    if (isRefusal(error)) forgetAttempt();
     throw error;
   }
+}
+
+/** Whether the server has refused the job. After any other error an earlier attempt may have been accepted. */
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof ApiError) || isTransient(error) || isSignedOut(error)) return false;
+  return error.status < 500 && error.status !== 408 && error.code !== 'idempotency_key_in_use';
 }
 
 async function toSource(
