@@ -22,7 +22,10 @@ export interface InputListing {
   problem: BursarError | null;
 }
 
-/** Lists a zip. Reads its central directory only. */
+/** Nobody reads more, and a hostile zip could fill the memory of the browser with folders. */
+const maxListedProblems = 1000;
+
+/** Lists a zip. Reads its central directory only. Stops after a thousand refused entries. */
 export async function listZip(reader: ByteReader, limits: ZipLimits): Promise<InputListing> {
   const listing = createListing();
   try {
@@ -36,6 +39,7 @@ export async function listZip(reader: ByteReader, limits: ZipLimits): Promise<In
         });
         if (parsed !== undefined) listing.add({ ...parsed, bytes: parsed.unpackedBytes, problem });
         else listing.add({ ...refusedName(header), bytes: header.uncompressedSize, problem });
+        if (listing.problemCount() >= maxListedProblems) break;
       }
       listing.attempt(() => check.finish());
     });
@@ -88,6 +92,7 @@ export function checkFolder(request: InputRequest, entries: readonly FolderEntry
 function createListing() {
   const entries: ListedEntry[] = [];
   let unpackedBytes = 0;
+  let problemCount = 0;
   let first: BursarError | null = null;
   return {
     /** Runs a check. Returns its message if it throws an error of Bursar, or null. */
@@ -104,7 +109,9 @@ function createListing() {
     add({ path, kind, bytes, problem }: ListedEntry): void {
       entries.push({ path, kind, bytes, problem });
       unpackedBytes += bytes;
+      if (problem !== null) problemCount += 1;
     },
+    problemCount: () => problemCount,
     read: (): InputListing => ({ entries, unpackedBytes, problem: first }),
   };
 }

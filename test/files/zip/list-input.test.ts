@@ -52,6 +52,13 @@ test('a list of a zip marks every refused entry, and shows the others', async ()
   assert.equal(problem.message, entries[1]?.problem);
 });
 
+test('a list of a zip stops after a thousand refused entries', async () => {
+  const zip = rawZip(Array.from({ length: 1100 }, (_, index) => ({ name: `../${index}`, content: '' })));
+  const { entries, problem } = await list(zip, { ...hostileLimits, maxEntries: 2000 });
+  assert.equal(entries.length, 1000);
+  assert.equal(problem?.message, entries[0]?.problem);
+});
+
 test('a list of a valid zip has its folders and sizes, and finds its start file', async () => {
   const zip = await makeZip({ 'job/run.sh': 'hello', 'job/data/a.txt': 'four', 'job/empty/': '' });
   const { entries, problem } = await list(zip);

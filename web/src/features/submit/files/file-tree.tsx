@@ -7,6 +7,8 @@ import styles from './files.module.css';
 
 /** Number of files of a folder that are shown at first: thousands of rows would be slow. */
 const pageSize = 100;
+/** Deeper folders are closed at first: a hostile zip can have hundreds in each other. */
+const maxOpenDepth = 10;
 
 /** The files of a job with their sizes. Folders open and close; refused entries say why. */
 export function FileTree({ nodes, label }: { nodes: readonly TreeNode[]; label: string }) {
@@ -46,7 +48,9 @@ function NodeList({ nodes, depth }: { nodes: readonly TreeNode[]; depth: number 
 function FolderNode({ node, depth }: { node: TreeNode; depth: number }) {
   const { name, bytes, children, problemCount } = node;
   // Folders with a problem are open: it must be seen.
-  const [isOpen, setOpen] = useState(problemCount > 0 || (depth === 0 && children.length <= 20));
+  const [isOpen, setOpen] = useState(
+    (problemCount > 0 && depth < maxOpenDepth) || (depth === 0 && children.length <= 20),
+  );
   return (
     <>
       <button type="button" className={styles.folder} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
