@@ -7,6 +7,7 @@ import { firstPositionQuery, meQuery } from '../client/queries.ts';
 import { type ConnectionState, useLiveEvents } from '../client/use-live-events.ts';
 import { Button } from '../ui/button.tsx';
 import { SkeletonLines } from '../ui/states.tsx';
+import { toast } from '../ui/toast.tsx';
 import { adminPagesOf, pages } from './pages.ts';
 import { SessionEndNotice } from './session.tsx';
 import styles from './shell.module.css';
@@ -73,8 +74,12 @@ function Frame({ me, position }: { me: Me; position: number }) {
 }
 
 async function signOut(): Promise<void> {
-  const { sign_out_url: providerPage } = await bursar.api.signOut();
-  location.assign(providerPage ?? '/app/');
+  try {
+    const { sign_out_url: providerPage } = await bursar.api.signOut();
+    location.assign(providerPage ?? '/app/');
+  } catch (error) {
+    toast.fail('You are still signed in', error);
+  }
 }
 
 const connectionTexts: Record<ConnectionState, string> = {
