@@ -2,7 +2,7 @@ import type { Me } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet } from '@tanstack/react-router';
 import { Suspense, useMemo } from 'react';
-import { bursar } from '../client/bursar.ts';
+import { bursar, isSignedOut } from '../client/bursar.ts';
 import { firstPositionQuery, meQuery } from '../client/queries.ts';
 import { type ConnectionState, useLiveEvents } from '../client/use-live-events.ts';
 import { Button } from '../ui/button.tsx';
@@ -78,7 +78,8 @@ async function signOut(): Promise<void> {
     const { sign_out_url: providerPage } = await bursar.api.signOut();
     location.assign(providerPage ?? '/app/');
   } catch (error) {
-    toast.fail('You are still signed in', error);
+    if (isSignedOut(error)) location.assign('/app/');
+    else toast.fail('You are still signed in', error);
   }
 }
 
