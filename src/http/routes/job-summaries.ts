@@ -4,6 +4,7 @@ import { toJobSummaryPageJson } from '../../contract/job-summary.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import { describeRoute, describeVersioned } from '../openapi/describe-route.ts';
+import { actorOf } from '../request/authentication.ts';
 import { formatCursor, parseSummaryQuery, summaryQuery } from '../request/list-query.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { queryScope, scopeQuery, userQuery } from '../request/path-params.ts';
@@ -37,6 +38,7 @@ function listRoute(app: FastifyInstance, jobs: JobService, scope: OwnerScope, qu
       handler: async (request, reply) => {
         const owner = await scope.ownerOf(request);
         const page = await jobs.listSummaries(
+          actorOf(request).userId,
           owner,
           queryScope(request),
           parseSummaryQuery(request),

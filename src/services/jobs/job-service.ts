@@ -8,6 +8,7 @@ import type { JobAction } from './find-job.ts';
 import { createJobListCache } from './job-list-cache.ts';
 import { type JobSummaryQuery, listJobSummaries } from './job-summaries.ts';
 import { type JobListQuery, listJobs, readJob } from './read-jobs.ts';
+import { createSearchQueue } from './search-queue.ts';
 import { type Submission, type SubmissionDeps, submitJob } from './submit-job.ts';
 import { readTimeline } from './timeline.ts';
 
@@ -26,10 +27,14 @@ export function createJobService(deps: JobServiceDeps) {
   const { db, systems, userTopic } = deps;
   const submissionDeps = { ...deps, checkInput: createInputCheck(deps), abandonedClaims: createAbandonedClaims() };
   const lists = { db, systems, jobListCache: createJobListCache(deps.jobListCacheBytes) };
+  const enqueueSearch = createSearchQueue();
   return {
     list: (owner: Owner, scope: PathScope, query: JobListQuery) => listJobs(lists, owner, scope, query),
-    listSummaries: (owner: Owner, scope: PathScope, query: JobSummaryQuery, signal: AbortSignal) =>
-      listJobSummaries({ db, systems }, owner, scope, query, signal),
+    /** `caller` is the user who reads them; `owner` is undefined for the jobs of all users. */
+    listSummaries(caller: string, owner: Owner, scope: PathScope, query: JobSummaryQuery, signal: AbortSignal) {
+      const list = () => listJobSummaries({ db, systems }, owner, scope, query, signal);
+      return query.search === undefined ? list() : enqueueSearch(caller, list);
+    },
     read: (owner: Owner, project: Required<PathScope>, jobId: string) => readJob(db, systems, owner, project, jobId),
     timeline: (owner: Owner, project: Required<PathScope>, jobId: string) =>
       readTimeline(db, systems, owner, project, jobId),
