@@ -54,9 +54,9 @@ test('one line without end, and millions of lines, need limited memory', () => {
   assert.equal((many.firstNumber ?? 0) + many.lines.length, 600_001);
   assert.equal(many.canPrepend, false);
   const wide = createLogBuffer(0);
-  for (let index = 0; index < 60; index++) wide.append(bytesOf(`${'z'.repeat(39_999)}\n`.repeat(20)));
+  for (let index = 0; index < 30; index++) wide.append(bytesOf(`${'z'.repeat(39_999)}\n`.repeat(20)));
   assert.ok(wide.lines.length * 39_999 < 23_000_000);
-  assert.equal((wide.firstNumber ?? 0) + wide.lines.length, 1201);
+  assert.equal((wide.firstNumber ?? 0) + wide.lines.length, 601);
 });
 
 test('rows of wrapped lines have all of their text, and are found again', () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ApiError } from '@bursar/client';
+
 import { QueryClient } from '@tanstack/react-query';
+import { ApiError } from '#client';
 import { keys } from '../../web/src/client/queries.ts';
 import { isSessionEnded, untilSignedIn } from '../../web/src/client/session-end.ts';
 
