@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-
 import { QueryClient } from '@tanstack/react-query';
 import { ApiError } from '#client';
 import { keys } from '../../web/src/client/queries.ts';

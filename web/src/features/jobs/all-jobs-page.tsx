@@ -5,7 +5,7 @@ import { bursar } from '../../client/bursar.ts';
 import type { JobPageFilter } from '../../client/job-pages.ts';
 import { meQuery } from '../../client/queries.ts';
 import { pathOf } from '../../shared/job-path.ts';
-import { mayAdminister } from '../../shared/permissions.ts';
+import { mayAdminister, type ProjectName } from '../../shared/permissions.ts';
 import { Button } from '../../ui/button.tsx';
 import { PageHeader } from '../../ui/card.tsx';
 import { ReadTime } from '../../ui/time.tsx';
@@ -24,7 +24,7 @@ export function AllJobsPage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const { projects, isStaff } = useReadableProjects();
-  const filter = isStaff ? search : withProject(search, projects[0]);
+  const filter = isStaff ? search : withProject(search, projects);
   const jobs = useQuery({ ...allJobsQuery(filter), refetchOnWindowFocus: 'always' });
   const { data: me } = useQuery(meQuery);
   return (
@@ -61,9 +61,11 @@ export function AllJobsPage() {
   );
 }
 
-/** Managers read one project at a time. */
-function withProject(search: JobPageFilter, first: { hpc: string; project: string } | undefined): JobPageFilter {
-  return search.project === undefined && first !== undefined ? { ...search, ...first } : search;
+/** Managers read one project at a time: at first the first one, or the first one of the chosen system. */
+function withProject(search: JobPageFilter, projects: readonly ProjectName[]): JobPageFilter {
+  if (search.project !== undefined) return search;
+  const first = projects.find(({ hpc }) => search.hpc === undefined || hpc === search.hpc);
+  return { ...search, ...first };
 }
 
 function allowedActions(me: Me, { hpc, project }: JobPageFilter): BulkKind[] {

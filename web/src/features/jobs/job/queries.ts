@@ -26,9 +26,15 @@ export function useOwnerEvents(source: JobSource, owner: string | undefined): vo
   useEffect(() => {
     if (!isAdmin || owner === undefined) return;
     const abort = new AbortController();
+    const { signal } = abort;
+    const refresh = () => void queryClient.invalidateQueries({ queryKey: keys.job(jobId) });
     const follow = async () => {
-      for await (const event of bursar.events({ user: owner, signal: abort.signal }))
-        if (event.data.job_id === jobId) void queryClient.invalidateQueries({ queryKey: keys.job(jobId) });
+      const query = { after: 'latest', limit: 1 };
+      const { next } = await bursar.api.listEventsOfUser({ path: { user_id: owner }, query, signal });
+      // The job may have changed since it was read.
+      refresh();
+      for await (const event of bursar.events({ user: owner, since: next, signal }))
+        if (event.data.job_id === jobId) refresh();
     };
     // Managers of a project may read a job, but not the events of its owner: they reload the page.
     follow().catch(() => undefined);
