@@ -211,7 +211,7 @@ test('staff see the jobs of all users, filter by user, and cancel with a reason'
   await page.getByText('Cancelling 1 job').waitFor();
   await until('the cancelled job', async () => {
     await page.getByRole('button', { name: 'Refresh' }).click();
-    return (await rowOf(page, 'Of another').getByText('cancelled by site').count()) === 1 ? true : undefined;
+    return (await rowOf(page, 'Of another').getByText('Cancelled by the staff').count()) === 1 ? true : undefined;
   });
   await page.context().close();
 });

@@ -41,5 +41,7 @@ function toResponse(request: Xhr): Response {
     const colon = line.indexOf(':');
     return [line.slice(0, colon), line.slice(colon + 1).trim()];
   });
-  return new Response(request.response as Blob, { status: request.status, headers });
+  // A Response with one of these statuses may have no body.
+  const body = [204, 304].includes(request.status) ? null : (request.response as Blob);
+  return new Response(body, { status: request.status, headers });
 }
