@@ -7,7 +7,9 @@ export function textOf(value: unknown): string | undefined {
 /** A day, such as 2026-01-31, as text. */
 export function dayOf(value: unknown): string | undefined {
   const text = textOf(value);
-  return text !== undefined && /^[12]\d{3}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : undefined;
+  return text !== undefined && /^[12]\d{3}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text))
+    ? text
+    : undefined;
 }
 
 export function numberOf(value: unknown): number | undefined {
