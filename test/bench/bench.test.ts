@@ -25,7 +25,7 @@ test('npm run bench -- --smoke runs every benchmark and reports a figure for eac
   rmSync(folder, { recursive: true });
   assert.equal(judged, false);
   assert.deepEqual(notRun, {});
-  assert.equal(rows.length, 47);
+  assert.equal(rows.length, 49);
   for (const { scenario, figure } of rows) {
     assert.ok(Number.isFinite(figure.median), `${scenario}: ${JSON.stringify(figure)}`);
     assert.ok(output.includes(`| ${scenario}`), `the table has no row for ${scenario}`);
