@@ -10,3 +10,12 @@ export function Table({ label, className = '', children }: { label: string; clas
     </section>
   );
 }
+
+/** The header of a column whose content speaks for itself, such as buttons. Screen readers announce it. */
+export function HiddenColumnHeader({ children }: { children: string }) {
+  return (
+    <th scope="col">
+      <span className="visually-hidden">{children}</span>
+    </th>
+  );
+}

@@ -6,7 +6,7 @@ import { Badge, type Tone } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { EmptyState, QueryView } from '../../ui/states.tsx';
-import { Table } from '../../ui/table.tsx';
+import { HiddenColumnHeader, Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import styles from './account.module.css';
@@ -85,9 +85,7 @@ function DeliveryTable(props: { deliveries: readonly Delivery[]; onResend: (deli
           <th scope="col">Last result</th>
           <th scope="col">Created</th>
           <th scope="col">Next try</th>
-          <th scope="col">
-            <span className="visually-hidden">Actions</span>
-          </th>
+          <HiddenColumnHeader>Actions</HiddenColumnHeader>
         </tr>
       </thead>
       <tbody>

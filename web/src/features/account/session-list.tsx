@@ -7,7 +7,7 @@ import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx';
 import { QueryView } from '../../ui/states.tsx';
-import { Table } from '../../ui/table.tsx';
+import { HiddenColumnHeader, Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { describeBrowser } from './describe-browser.ts';
@@ -80,9 +80,7 @@ function SessionTable({ sessions, onEnd }: { sessions: readonly Session[]; onEnd
           <th scope="col">Signed in</th>
           <th scope="col">From</th>
           <th scope="col">Last used</th>
-          <th scope="col">
-            <span className="visually-hidden">Actions</span>
-          </th>
+          <HiddenColumnHeader>Actions</HiddenColumnHeader>
         </tr>
       </thead>
       <tbody>

@@ -7,7 +7,7 @@ import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx';
 import { EmptyState, QueryView } from '../../ui/states.tsx';
-import { Table } from '../../ui/table.tsx';
+import { HiddenColumnHeader, Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import styles from './account.module.css';
@@ -107,9 +107,7 @@ function TokenTable({ tokens, onRevoke }: { tokens: readonly Token[]; onRevoke: 
           <th scope="col">May</th>
           <th scope="col">Expires</th>
           <th scope="col">Last used</th>
-          <th scope="col">
-            <span className="visually-hidden">Actions</span>
-          </th>
+          <HiddenColumnHeader>Actions</HiddenColumnHeader>
         </tr>
       </thead>
       <tbody>

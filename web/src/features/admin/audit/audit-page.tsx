@@ -5,7 +5,7 @@ import { Fragment, useState } from 'react';
 import { Button, buttonClass } from '../../../ui/button.tsx';
 import { DescriptionList, PageHeader } from '../../../ui/card.tsx';
 import { EmptyState, QueryView, SkeletonLines } from '../../../ui/states.tsx';
-import { Table } from '../../../ui/table.tsx';
+import { HiddenColumnHeader, Table } from '../../../ui/table.tsx';
 import { Time } from '../../../ui/time.tsx';
 import styles from '../admin.module.css';
 import { auditPageSize, auditQuery, auditQueryOf } from '../queries.ts';
@@ -76,9 +76,7 @@ function RecordTable({ records }: { records: readonly AuditRecord[] }) {
           <th scope="col">Act</th>
           <th scope="col">Subject</th>
           <th scope="col">Reason</th>
-          <th scope="col">
-            <span className="visually-hidden">Details</span>
-          </th>
+          <HiddenColumnHeader>Details</HiddenColumnHeader>
         </tr>
       </thead>
       <tbody>

@@ -6,7 +6,7 @@ import type { ChargeUnit } from '../../../shared/amount.ts';
 import type { ProjectName } from '../../../shared/permissions.ts';
 import { Badge, type Tone } from '../../../ui/badge.tsx';
 import { Button } from '../../../ui/button.tsx';
-import { Table } from '../../../ui/table.tsx';
+import { HiddenColumnHeader, Table } from '../../../ui/table.tsx';
 import { AccountCell } from '../account-figures.tsx';
 import styles from '../admin.module.css';
 import { usersQuery } from '../queries.ts';
@@ -43,11 +43,7 @@ export function MemberTable({ project, charge, accounts, members }: MemberTableP
             <th scope="col">Membership</th>
             <th scope="col">Time</th>
             <th scope="col">Space</th>
-            {hasActions && (
-              <th scope="col">
-                <span className="visually-hidden">Actions</span>
-              </th>
-            )}
+            {hasActions && <HiddenColumnHeader>Actions</HiddenColumnHeader>}
           </tr>
         </thead>
         <tbody>

@@ -7,7 +7,7 @@ import { Button } from '../../../ui/button.tsx';
 import { Card } from '../../../ui/card.tsx';
 import { ConfirmDialog } from '../../../ui/confirm-dialog.tsx';
 import { QueryView, SkeletonLines } from '../../../ui/states.tsx';
-import { Table } from '../../../ui/table.tsx';
+import { HiddenColumnHeader, Table } from '../../../ui/table.tsx';
 import { Time } from '../../../ui/time.tsx';
 import { toast } from '../../../ui/toast.tsx';
 import styles from '../admin.module.css';
@@ -81,11 +81,7 @@ function TokenTable({
           <th scope="col">Scopes</th>
           <th scope="col">Last used</th>
           <th scope="col">Expires</th>
-          {onRevoke && (
-            <th scope="col">
-              <span className="visually-hidden">Actions</span>
-            </th>
-          )}
+          {onRevoke && <HiddenColumnHeader>Actions</HiddenColumnHeader>}
         </tr>
       </thead>
       <tbody>
