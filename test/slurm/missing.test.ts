@@ -129,6 +129,8 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     const before = (await me().quota('hpc_one', 'proj_hpc_one_01')).time_left;
     const job = await submit('sleep 600');
     await until('the job runs', () => findLogLine(/job state changed/, job));
+    // First the controller: if it noticed the end of the node, it would report the job as killed by it.
+    await cluster.killController();
     await cluster.stopNode('n1');
     await cluster.wipeController();
     const { stage, failed } = await me().waitUntilFinished(job);

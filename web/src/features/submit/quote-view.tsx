@@ -31,7 +31,7 @@ export function QuoteView({ quote, system, left, unpackedBytes, isFormValid, onR
   const amount = (seconds: number) => formatAmount('time', seconds, system.charge);
   const canShorten = !data.accepted && data.binding_account !== null && data.longest_runtime > 0;
   return (
-    <div className={styles.quote} data-stale={quote.isPlaceholderData}>
+    <div className={styles.quote} aria-busy={quote.isPlaceholderData}>
       <p role="status">
         Costs at most <strong>{amount(data.cost)}</strong>
         {left !== undefined && ` of ${amount(left.time)}`}
