@@ -216,7 +216,7 @@ export const ConfigSchema = Type.Object(
         description: 'After how many hours without a successful delivery a webhook is disabled.',
       }),
     }),
-    log: section('The log, written to standard error.', {
+    log: section('The log, see [monitoring.md](monitoring.md#logs).', {
       level: Type.Union(
         ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map((level) => Type.Literal(level)),
         { default: 'info', description: 'Minimum severity of logged messages.' },
@@ -225,6 +225,14 @@ export const ConfigSchema = Type.Object(
         default: 'auto',
         description: '`json`: one object a line. `text`: for people. `auto`: text on a terminal, otherwise JSON.',
       }),
+      file: Type.Optional(
+        Type.String({
+          minLength: 1,
+          description:
+            'File of the log, relative to the working directory. A new one has mode 0600. SIGHUP opens it anew, after a ' +
+            'rotation. Default: standard error.',
+        }),
+      ),
     }),
     submissions: section('Limits on uploaded zip files.', {
       maxBodyKb: positiveInt(2_000_000, 'Maximum size of a zip, in KB.'),

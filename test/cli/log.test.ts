@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -14,7 +14,7 @@ const logModule = new URL('../../src/cli/operator/log.ts', import.meta.url);
 
 /** The source of a program that opens the log as `log`, runs a script, and then stays alive unless the script ends it. */
 const logging = (script: string, format = 'auto') => `const { openLog } = await import('${logModule}');
-  const log = openLog({ level: 'info', format: '${format}' });
+  const { log } = openLog({ level: 'info', format: '${format}' });
   setInterval(() => undefined, 1000);
   ${script}`;
 
@@ -116,5 +116,12 @@ describe('openLog', { concurrency: 2 }, () => {
     assert.equal(child.exitCode, null);
     child.kill();
     await once(child, 'exit');
+  });
+
+  test('a full disk does not keep a process from its end', async () => {
+    const log = openSync('/dev/full', 'w');
+    const argv = ['--input-type=module', '-e', logging("log.warn('a line'); setTimeout(() => process.exit(7), 50);")];
+    const child = spawn(process.execPath, argv, { stdio: ['ignore', 'ignore', log] });
+    assert.deepEqual(await once(child, 'exit'), [7, null]);
   });
 });

@@ -22,7 +22,7 @@ export function addOperatorCommands(program: Command, version: string): void {
 function serverCommands(program: Command, version: string): void {
   program
     .command('serve')
-    .description('run the server until SIGTERM, SIGINT or SIGHUP')
+    .description('run the server until SIGTERM or SIGINT; SIGHUP reloads (in a terminal it stops)')
     .addOption(
       new Option(
         '--role <role>',

@@ -10,6 +10,7 @@ import { createFirstUsers } from '../../services/identity/first-users.ts';
 import { localUrl } from './local-url.ts';
 import { openLog } from './log.ts';
 import { readyMessage } from './ready-message.ts';
+import { createReloads, hasTerminal } from './reload.ts';
 import { waitForStopReason } from './stop-reason.ts';
 
 export interface ServeOptions {
@@ -17,10 +18,18 @@ export interface ServeOptions {
   stopWithParent: boolean;
 }
 
-/** Serves until SIGTERM, SIGINT or SIGHUP, then stops in order. */
+/**
+ * Serves until SIGTERM or SIGINT, then stops in order. SIGHUP stops a server in a terminal too, because the terminal has
+ * closed; elsewhere SIGHUP reloads.
+ */
 export async function serve(config: Config, { role, stopWithParent }: ServeOptions, version: string): Promise<void> {
   const parent = stopWithParent ? process.ppid : undefined;
-  const log = openLog(config.log);
+  const { log, reopen } = openLog(config.log);
+  const stopSignals: NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
+  const reloads = createReloads(log);
+  if (config.log.file !== undefined) reloads.onReload('log file', reopen);
+  if (hasTerminal()) stopSignals.push('SIGHUP');
+  else process.on('SIGHUP', reloads.reload);
   const bursar = await startBursar(config, role, log, version);
   let stopReason: Promise<string>;
   try {
@@ -34,7 +43,7 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
     const firstUsers = await createFirstUsers(provision, Date.now());
     const message = readyMessage(version, urls, config, notIsolated, firstUsers);
     // Before the message, which may be answered by a signal at once.
-    stopReason = waitForStopReason(parent);
+    stopReason = waitForStopReason(stopSignals, parent);
     process.stdout.write(message);
   } catch (error) {
     await bursar.stop();

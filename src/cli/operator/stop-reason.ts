@@ -1,17 +1,15 @@
-const stopSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
-
 /** Ctrl-C arrives twice within milliseconds under npm: once from the terminal, and once passed on by npm. */
 const repeatedSignalMs = 1000;
 const parentCheckMs = 500;
 
 /**
- * Resolves with the reason to stop: a signal or, with `parent`, the end of the parent process: npm passes on SIGTERM
+ * Resolves with the reason to stop: one of the signals or, with `parent`, the end of the parent process: npm passes on SIGTERM
  * and SIGINT, but not the signals that kill npm itself. A later signal exits at once.
  */
-export function waitForStopReason(parent: number | undefined): Promise<string> {
+export function waitForStopReason(signals: readonly NodeJS.Signals[], parent: number | undefined): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   let firstSignalAt: number | undefined;
-  for (const signal of stopSignals) {
+  for (const signal of signals) {
     process.on(signal, () => {
       firstSignalAt ??= performance.now();
       if (performance.now() - firstSignalAt > repeatedSignalMs) process.exit(130);
