@@ -11,6 +11,7 @@ import { describeSchema } from '../src/store/database/schema-check.ts';
 import { openSqlite } from '../src/store/database/sqlite.ts';
 import { clientFiles } from './client-types.ts';
 import { commandLineReference } from './command-line-reference.ts';
+import { metricsReference } from './metrics-reference.ts';
 import { readOpenApiDocument } from './openapi-document.ts';
 import { rolesReference } from './roles-reference.ts';
 
@@ -32,6 +33,7 @@ const pages: Record<string, string> = {
   'docs/configuration.md': configurationReference(),
   'docs/command-line.md': commandLineReference(),
   'docs/errors.md': errorReference(),
+  'docs/metrics.md': metricsReference(),
   'docs/roles.md': rolesReference(),
   'src/store/database/expected-schema.json': await expectedSchema(),
   ...(await clientFiles(await readOpenApiDocument())),

@@ -5,8 +5,8 @@ import type { StorageProblem } from '../domain/systems/health.ts';
 import { notIsolatedWarning } from '../domain/systems/isolation.ts';
 import { bytesPerKb, msPerDay, msPerMinute } from '../domain/units.ts';
 import { closeServer } from '../http/server/close-server.ts';
+import { createRequestMetrics } from '../http/server/request-metrics.ts';
 import { createServer, type ServerDeps } from '../http/server/server.ts';
-import type { Metrics } from '../metrics/registry.ts';
 import { createAccountingService } from '../services/accounting/accounting-service.ts';
 import { createAdminService } from '../services/accounting/admin-service.ts';
 import { createClientPackages } from '../services/client-packages.ts';
@@ -76,7 +76,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     read: async () => {
       await updateGauges(db, metrics);
       metrics.setGauge('bursar_storage_writable', {}, deps.storageProblem() === null ? 1 : 0);
-      return metrics.toPrometheusText();
+      return await metrics.toPrometheusText();
     },
   };
   const hasMetricsPort = config.metrics.port !== undefined;
@@ -112,7 +112,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     findProblems: () => findProblems(deps),
     findWarnings: () => findWarnings(deps),
     metrics: hasMetricsPort ? null : metricsOptions,
-    onResponse: createResponseCounter(metrics),
+    onResponse: createRequestMetrics(metrics),
     onRefusedAccess: refusals.record,
   };
   const app = await createServer(serverDeps);
@@ -133,19 +133,6 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
 
 /** The gauges of connections are those of the API. */
 const noMetrics = { gauge: () => ({ set: () => undefined }), setGauge: () => undefined, increment: () => undefined };
-
-function createResponseCounter(metrics: Metrics): (method: string, status: number) => void {
-  const counters = new Map<string, ReturnType<Metrics['counter']>>();
-  return (method, status) => {
-    const key = `${method} ${status}`;
-    let counter = counters.get(key);
-    if (counter === undefined) {
-      counter = metrics.counter('bursar_http_requests_total', { method, status: String(status) });
-      counters.set(key, counter);
-    }
-    counter.increment();
-  };
-}
 
 function defaultProject({ systems }: Dependencies['config'], hpc: string): string {
   return systems[hpc]?.projects[0]?.name ?? '';

@@ -8,8 +8,7 @@ import type { Isolation } from '../domain/systems/isolation.ts';
 import { bytesPerKb } from '../domain/units.ts';
 import { createSpool } from '../files/spool/spool.ts';
 import { createFileRemover } from '../files/workspaces/file-remover.ts';
-import { families } from '../metrics/families.ts';
-import { createMetrics } from '../metrics/registry.ts';
+import { createMetrics } from '../metrics/metrics.ts';
 import { createTopic } from '../services/events/topic.ts';
 import { createSpawnClient } from '../shell/spawn-client.ts';
 import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
@@ -29,7 +28,7 @@ export function createDependencies(
 ) {
   const dataFolder = resolve(config.data);
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
-  const metrics = createMetrics(families);
+  const metrics = createMetrics(version);
   const systems = toHpcSystems(config);
   const spawnClient = createSpawnClient();
   const systemBackends = [...systems.values()].flatMap((system) => {

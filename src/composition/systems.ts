@@ -7,7 +7,7 @@ import { createLocalEngine } from '../engines/local/engine.ts';
 import { createSlurmEngine } from '../engines/slurm/engine.ts';
 import { createRemoteWorkspaces } from '../files/workspaces/remote/remote-workspaces.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspaces/workspaces.ts';
-import type { Metrics } from '../metrics/registry.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 import { createLocalShell } from '../shell/local-shell.ts';
 import type { Shell } from '../shell/shell.ts';
 import type { SpawnClient } from '../shell/spawn-client.ts';

@@ -3,7 +3,7 @@ import type { Engine, SiteOptions } from '../engines/engine.ts';
 import type { Spool } from '../files/spool/spool.ts';
 import type { Workspaces } from '../files/workspaces/workspaces.ts';
 import type { ZipLimits } from '../files/zip/zip-entries.ts';
-import type { Metrics } from '../metrics/registry.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 import type { Db } from '../store/database/handle.ts';
 import type { HeldLease } from './hold-lease.ts';
 import type { Logger } from './loop.ts';

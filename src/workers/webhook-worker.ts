@@ -1,6 +1,6 @@
 import { toEventJson } from '../contract/event.ts';
 import { toMessageId, toTestEventJson } from '../contract/webhook.ts';
-import type { Metrics } from '../metrics/registry.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 import type { Db, Tx } from '../store/database/handle.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import {

@@ -6,8 +6,14 @@ export interface AccessLogEntry {
   requestId: string;
   method: string;
   url: string;
+  /** The template of the path, such as `/jobs/:hpc/`. */
+  route: string;
   status: number;
+  /** Whether the client disconnected before the end of the response. Event streams usually end so: false for them. */
+  isAborted: boolean;
   ms: number;
+  /** Like `ms`, but for an event stream the time to its first byte. */
+  latencyMs: number;
   /** The IP address of the client. */
   address: string;
   /** Null for a request without valid credentials. */

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Metrics } from '../../metrics/registry.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AdminService } from '../../services/accounting/admin-service.ts';
 import type { ClientPackages } from '../../services/client-packages.ts';

@@ -9,6 +9,7 @@ interface CachedResponse {
   caller: Pick<Caller, 'userId' | 'tokenId' | 'sessionId'>;
   /** Counts a request of the caller against the rate limits. */
   countRequest(): string | undefined;
+  route: string;
   status: number;
   /** Names and values in turn, without the headers that differ from one response to the next. */
   headers: readonly string[];
@@ -93,11 +94,22 @@ export function createResponseCache(deps: ResponseCacheDeps) {
     const rateLimit = cached.countRequest();
     if (rateLimit === undefined) return false;
     const id = requestId(request);
-    const { status, headers, body, caller } = cached;
+    const { route, status, headers, body, caller } = cached;
     response.writeHead(status, [...headers, 'x-request-id', id, 'ratelimit', rateLimit]);
     response.end(body);
     const ms = performance.now() - startedAt;
-    onResponse({ requestId: id, method: 'GET', url: request.url ?? '', status, ms, address: address(request), caller });
+    const url = request.url ?? '';
+    const common = {
+      requestId: id,
+      method: 'GET',
+      url,
+      route,
+      status,
+      isAborted: false,
+      address: address(request),
+      caller,
+    };
+    onResponse({ ...common, ms, latencyMs: ms });
     return true;
   }
 
@@ -136,6 +148,7 @@ export function createResponseCache(deps: ResponseCacheDeps) {
       responses.set(key, {
         caller: { userId, tokenId, sessionId },
         countRequest: limits.callerCounter(caller),
+        route: request.routeOptions.url ?? '',
         status: reply.statusCode,
         headers: staticHeaders(reply, body),
         body,

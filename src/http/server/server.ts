@@ -8,7 +8,7 @@ import fastify, {
   LogController,
 } from 'fastify';
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
-import type { Metrics } from '../../metrics/registry.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
 import type { RefusedRequest } from '../../services/identity/refusal-recorder.ts';
 import { isRefusedAccess } from '../../services/identity/refused-access.ts';
 import type { ExampleSystem } from '../openapi/complete-document.ts';
@@ -26,6 +26,7 @@ import { checkQueryParameters } from './query-parameters.ts';
 import { createRateLimits, type RateLimitSettings } from './rate-limits.ts';
 import { type RouteDeps, registerRoutes } from './register-routes.ts';
 import { toRequestId } from './request-id.ts';
+import { unmatchedRoute } from './request-metrics.ts';
 import { createResponseCache } from './response-cache.ts';
 
 export interface ServerDeps extends RouteDeps {
@@ -46,8 +47,8 @@ export interface ServerDeps extends RouteDeps {
   responseCacheBytes: number;
   /** Null on a server that does not serve the metrics. */
   metrics: MetricsOptions | null;
-  /** Called for every response. */
-  onResponse(method: string, status: number): void;
+  /** Called when a response has ended, or its client has disconnected. */
+  onResponse(entry: AccessLogEntry): void;
   onRefusedAccess(refused: RefusedRequest): void;
   /** Reasons why requests cannot be served. */
   findProblems(): Promise<string[]>;
@@ -67,7 +68,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   const limits = createRateLimits(deps.rateLimits, () => performance.now());
   const logAccess = createAccessLog(deps.log);
   const onResponse = (entry: AccessLogEntry) => {
-    deps.onResponse(entry.method, entry.status);
+    deps.onResponse(entry);
     logAccess(entry);
   };
   const cache = createResponseCache({
@@ -121,6 +122,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.decorateRequest('isManager', false);
   app.decorateRequest('commitVersion', undefined);
   app.decorateReply('cacheUntil', 0);
+  app.decorateReply('firstByteMs', undefined);
 
   const notFound = (request: FastifyRequest, reply: FastifyReply) => {
     limits.anonymous(request, reply);
@@ -130,6 +132,8 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.addHook('onRequest', (request, reply, done) => {
     cache.onRequest(request);
     connections.track(reply.raw);
+    // Also if the client disconnects, unlike the hook `onResponse`.
+    reply.raw.once('close', () => onResponse(toAccessLogEntry(request, reply)));
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
     if (request.is404) return done(notFound(request, reply) as Error);
     if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return done();
@@ -141,16 +145,11 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     const isEmpty = request.raw.destroyed && request.headers['content-type'] !== undefined;
     done(null, isEmpty ? Readable.from([]) : payload);
   });
-  app.addHook('onResponse', (request, reply, done) => {
-    const { id: requestId, method, url } = request;
-    const { ip: address, caller } = request;
-    onResponse({ requestId, method, url, status: reply.statusCode, ms: reply.elapsedTime, address, caller });
-    done();
-  });
   app.addHook('onSend', (request, reply, payload, done) => {
     // Fastify adds a charset, which application/json does not have.
     const type = reply.getHeader('content-type');
     if (type === 'application/json; charset=utf-8') reply.header('content-type', 'application/json');
+    if (type === 'text/event-stream') reply.firstByteMs = reply.elapsedTime;
     cache.onSend(request, reply, payload);
     done(null, payload);
   });
@@ -187,6 +186,23 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
 /** By default Fastify compiles a serializer for every schema, which slows down the start and takes memory. */
 const buildSerializer = () => () => JSON.stringify;
 
+function toAccessLogEntry(request: FastifyRequest, reply: FastifyReply): AccessLogEntry {
+  const { id: requestId, method, url, ip: address, caller } = request;
+  const ms = reply.elapsedTime;
+  return {
+    requestId,
+    method,
+    url,
+    route: request.routeOptions.url ?? unmatchedRoute,
+    status: reply.statusCode,
+    isAborted: !reply.raw.writableFinished && reply.firstByteMs === undefined,
+    ms,
+    latencyMs: reply.firstByteMs ?? ms,
+    address,
+    caller,
+  };
+}
+
 function toRefusedRequest(error: BursarError, request: FastifyRequest): RefusedRequest {
   const { caller, ip: address, id: requestId, method, url } = request;
   return { error, caller, address, requestId, method, path: loggablePath(url) };
@@ -204,3 +220,10 @@ function catchError(run: () => void): unknown {
 /** Responses with 503 that are meant so: an operator need not look. */
 const intendedUnavailability = new Set<ErrorCode>(['system_paused', 'server_busy']);
 const isIntended = (error: unknown) => error instanceof BursarError && intendedUnavailability.has(error.code);
+
+declare module 'fastify' {
+  interface FastifyReply {
+    /** When the first byte of an event stream was sent, in milliseconds since the request. */
+    firstByteMs: number | undefined;
+  }
+}

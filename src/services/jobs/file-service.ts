@@ -1,4 +1,4 @@
-import type { Metrics } from '../../metrics/registry.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
 import { createLogFeeds } from './log-feed.ts';
 import { archiveFiles, type FileDeps, type FileRequest, listFiles, openFile } from './read-files.ts';
 import { type LogRequest, openJobLog } from './read-log.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../../domain/errors.ts';
 import type { LogChunk } from '../../files/workspaces/workspace-reader.ts';
-import type { Metrics } from '../../metrics/registry.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
 
 /** A log that can be followed. */
 export interface LogSource {
@@ -54,7 +54,7 @@ export function createLogFeeds(metrics: Pick<Metrics, 'setGauge' | 'increment'>)
         stop: new AbortController(),
       };
       feeds.set(name, feed);
-      void pollLog(feed, source, () => metrics.increment('bursar_log_looks_total'));
+      void pollLog(feed, source, () => metrics.increment('bursar_log_looks_total', {}));
     }
     feed.followers += 1;
     setFollowerGauges();

@@ -1,5 +1,5 @@
 import { withDelayedJobs } from '../../domain/systems/health.ts';
-import type { Metrics } from '../../metrics/registry.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { countDelayedJobs } from '../../store/jobs/delayed-jobs.ts';
 import { countUnfinishedJobs, listSystems } from '../../store/systems/systems.ts';
