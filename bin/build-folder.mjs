@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -7,6 +7,10 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** Holds one folder for each build. */
 export const buildRoot = join(root, 'dist');
+
+/** An installed release has no sources, and one build. */
+export const isRelease = !existsSync(join(root, 'src'));
+export const releaseBuild = 'dist/release';
 
 const sourceFolders = ['src', 'scripts', 'clients/typescript/src', 'clients/python/bursar', 'web/src', 'web/public'];
 const otherInputs = [
@@ -25,6 +29,7 @@ const otherInputs = [
 
 /** The folder of the build of the current sources, whether it exists or not. Any change of the input changes its name. */
 export function buildFolder() {
+  if (isRelease) return join(root, releaseBuild);
   const files = [...sourceFolders.map((name) => join(root, name)).flatMap(listFiles), ...otherInputs];
   const versions = files.map((file) => {
     const { size, mtimeMs } = statSync(file);

@@ -1,5 +1,6 @@
 // Plain JavaScript for old versions of Node: this file reports that they are too old.
 import { readFileSync } from 'node:fs';
+import { isRelease } from './build-folder.mjs';
 
 const { optionalDependencies } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 
@@ -22,6 +23,7 @@ export function describeOldNode({ versions, platform, arch } = process) {
   if (major > 22 || (major === 22 && minor >= 18)) return undefined;
   const problem = `Bursar needs Node 22.18 or newer; this is Node ${versions.node}.`;
   if (hasPinnedNode({ platform, arch })) {
+    if (isRelease) return `${problem} Install Bursar again without --omit=optional, which brings a suitable Node.`;
     return `${problem} Use "npm start" or "npm run -s bursar -- …", which install a suitable Node.`;
   }
   return `${problem} npm installs no Node for ${platform} ${arch}: install Node 24 yourself (https://nodejs.org) and repeat the command.`;

@@ -18,18 +18,12 @@ const entryPoints = [
   'src/store/ledger/verify-thread.ts',
 ];
 /**
- * Not bundled: packages with native code; swagger-ui, which finds files relative to its own; yaml and static, which
- * swagger-ui loads too; packages that Fastify loads only for features that Bursar does not use.
+ * Not bundled, and part of a release: packages with native code; swagger-ui, which finds files relative to its own; yaml and
+ * static, which swagger-ui loads too.
  */
-const external = [
-  'better-sqlite3',
-  'pg',
-  '@fastify/swagger-ui',
-  '@fastify/static',
-  'yaml',
-  '@fastify/fast-json-stringify-compiler',
-  'light-my-request',
-];
+export const installedPackages = ['better-sqlite3', 'pg', '@fastify/swagger-ui', '@fastify/static', 'yaml'];
+/** Not bundled either: Fastify loads them only for features that Bursar does not use. */
+const unusedPackages = ['@fastify/fast-json-stringify-compiler', 'light-my-request'];
 
 export async function build() {
   const folder = buildFolder();
@@ -50,7 +44,7 @@ export async function build() {
       // V8 keeps the source in memory. Names stay, for stack traces.
       minifyWhitespace: true,
       minifySyntax: true,
-      external,
+      external: [...installedPackages, ...unusedPackages],
       logLevel: 'warning',
       // CommonJS packages load Node's modules by `require`.
       banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },

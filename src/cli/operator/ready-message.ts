@@ -8,6 +8,8 @@ export function readyMessage(
   config: Config,
   notIsolated: ReadonlyMap<string, string>,
   firstUsers: Awaited<ReturnType<typeof createFirstUsers>>,
+  /** How users of this installation start the command line. */
+  command: string,
 ): string {
   const metricsLine = metrics === undefined ? '' : `Metrics at ${metrics}/metrics\n`;
   const serves = `Bursar ${version} serves ${url} (documentation at ${url}/docs/)\n`;
@@ -29,10 +31,10 @@ Sign in with a browser. Each link works once, for 10 minutes; "bursar user sign-
 
 Submit a job, list your jobs, read your quotas:
 
-  npm run -s bursar -- login ${url} --token ${user.token}
-  npm run -s bursar -- submit --system ${findBatchSystem(config)} --command 'echo hello from bursar' --runtime 0.1 --title 'First job' --watch
-  npm run -s bursar -- jobs
-  npm run -s bursar -- quota
+  ${command} login ${url} --token ${user.token}
+  ${command} submit --system ${findBatchSystem(config)} --command 'echo hello from bursar' --runtime 0.1 --title 'First job' --watch
+  ${command} jobs
+  ${command} quota
 
 The same with curl:
 

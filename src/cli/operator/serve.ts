@@ -7,10 +7,12 @@ import type { Config } from '../../config/schema.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { startBursar } from '../../main.ts';
 import { createFirstUsers } from '../../services/identity/first-users.ts';
+import { pingDatabase } from '../../store/database/check-server.ts';
 import { localUrl } from './local-url.ts';
 import { openLog } from './log.ts';
 import { readyMessage } from './ready-message.ts';
 import { createReloads, hasTerminal } from './reload.ts';
+import { connectServiceManager } from './service-manager.ts';
 import { waitForStopReason } from './stop-reason.ts';
 
 export interface ServeOptions {
@@ -31,6 +33,7 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
   if (hasTerminal()) stopSignals.push('SIGHUP');
   else process.on('SIGHUP', reloads.reload);
   const bursar = await startBursar(config, role, log, version);
+  const serviceManager = connectServiceManager(process.env, () => pingDatabase(bursar.db), log);
   let stopReason: Promise<string>;
   try {
     await listen(bursar.app, config.server, 'BURSAR_PORT');
@@ -41,10 +44,12 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
     const { db, notIsolated } = bursar;
     const provision = { db, systems: toHpcSystems(config), providers: config.auth.oidc };
     const firstUsers = await createFirstUsers(provision, Date.now());
-    const message = readyMessage(version, urls, config, notIsolated, firstUsers);
+    const command = stopWithParent ? 'npm run -s bursar --' : 'bursar';
+    const message = readyMessage(version, urls, config, notIsolated, firstUsers, command);
     // Before the message, which may be answered by a signal at once.
     stopReason = waitForStopReason(stopSignals, parent);
     process.stdout.write(message);
+    serviceManager.ready(`serves ${urls.api}`);
   } catch (error) {
     await bursar.stop();
     throw error;
@@ -53,7 +58,7 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
   const reason = await stopReason;
   log.info({ reason }, 'stopping: finishing open requests; running jobs continue');
   log.flush();
-  await bursar.stop();
+  await Promise.all([serviceManager.stopping(), bursar.stop()]);
   log.info({}, 'stopped');
   // Work that could not be stopped, such as a read of a file system that hangs, must not keep the process alive.
   process.exit();

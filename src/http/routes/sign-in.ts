@@ -126,5 +126,5 @@ function signInOptions(issuers: readonly SignInIssuer[], target: string): Html {
 <p>${issuers.length === 0 ? 'Open' : 'Or open'} the sign-in link that the operators of this server gave you. It works once, for
 10 minutes.</p>
 <p>Operators create a link on the server:</p>
-<p><code>npm run -s bursar -- user sign-in-link --user 301330</code></p>`;
+<p><code>bursar user sign-in-link --user 301330</code></p>`;
 }
