@@ -89,6 +89,12 @@ const externalSoftware: ExternalSoftware[] = [
     testPaths: /^test\/cli\/user\/completion/,
   },
   {
+    name: 'systemd',
+    programs: ['systemd-notify', 'systemd-analyze', 'python3'],
+    packages: ['systemd', 'python3'],
+    testPaths: /^test\/deploy\/systemd/,
+  },
+  {
     name: 'OpenSSL',
     programs: ['openssl'],
     packages: ['openssl'],
