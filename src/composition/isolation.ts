@@ -3,6 +3,7 @@ import { realpathSync, statSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseDatabaseUrl } from '../config/database-url.ts';
+import { referencesKey } from '../config/references.ts';
 import type { Config } from '../config/schema.ts';
 import type { SlurmEngineConfig, SystemConfig } from '../config/system-schema.ts';
 import { BursarError } from '../domain/errors.ts';
@@ -157,9 +158,12 @@ function findSecrets(config: Config): string[] {
     return [ssh?.identityFile, ssh?.configFile].flatMap((file) => (file === undefined ? [] : resolve(file)));
   });
   const readOnly = systems.flatMap((system) => system.readOnly);
+  const referencedFiles = config[referencesKey]?.files ?? [];
   return [
     ...[dataFolder, homedir(), userInfo().homedir],
-    ...[...(configFile === null ? [] : [configFile]), ...sshFiles].flatMap((file) => withItsFolder(file, readOnly)),
+    ...[...(configFile === null ? [] : [configFile]), ...sshFiles, ...referencedFiles].flatMap((file) =>
+      withItsFolder(file, readOnly),
+    ),
     ...(sqliteFile === null ? [] : ['', '-wal', '-shm'].map((suffix) => sqliteFile + suffix)),
     ...systems.map((system) => workspaceFolderOf(system, dataFolder)),
   ];

@@ -33,6 +33,8 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
     throw invalidUrl(`it must begin with sqlite: or postgres://, like ${exampleUrl}`);
   const url = parseUrl(text);
   const unknown = [...url.searchParams.keys()].find((name) => !knownParameters.includes(name));
+  // A "?" in a password that is not encoded ends the host: what looks like a parameter is the rest of the password.
+  if (unknown !== undefined && text.includes('@') && url.username === '') throw notWellFormed();
   if (unknown !== undefined)
     throw invalidUrl(`"${unknown}" is not a known parameter; use one of ${knownParameters.join(', ')}`);
   const database = decodeURIComponent(url.pathname.slice(1));
@@ -67,11 +69,12 @@ function parseUrl(text: string): URL {
   try {
     return new URL(text);
   } catch (cause) {
-    throw invalidUrl(
-      `it is not well-formed; write it like ${exampleUrl}, and percent-encode special characters`,
-      cause,
-    );
+    throw notWellFormed(cause);
   }
+}
+
+function notWellFormed(cause?: unknown): BursarError {
+  return invalidUrl(`it is not well-formed; write it like ${exampleUrl}, and percent-encode special characters`, cause);
 }
 
 function invalidUrl(message: string, cause?: unknown): BursarError {

@@ -3,18 +3,21 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseDocument } from 'yaml';
 import { BursarError } from '../domain/errors.ts';
+import { resolveReferences } from './references.ts';
 import type { Config } from './schema.ts';
-import { validateConfig } from './validate.ts';
+import { invalidConfig, validateConfig } from './validate.ts';
 
 const maxPort = 65_535;
 
 /** The configuration that comes with Bursar, used unless `BURSAR_CONFIG` is set. */
 const defaultFile = fileURLToPath(new URL('../../config/bursar.yaml', import.meta.url));
 
-/** Reads the file, applies the environment variables, validates, adds the defaults and freezes. */
+/** Reads the file, applies the environment variables, resolves references, validates, adds the defaults and freezes. */
 export function loadConfig(environment: NodeJS.ProcessEnv): Config {
   const file = environment.BURSAR_CONFIG ? resolve(environment.BURSAR_CONFIG) : defaultFile;
-  return validateConfig(applyEnvironment(readYaml(file), environment), file);
+  const { config, references, errors } = resolveReferences(applyEnvironment(readYaml(file), environment), environment);
+  if (errors.length > 0) throw invalidConfig(file, errors);
+  return validateConfig(config, file, references);
 }
 
 function readYaml(file: string): unknown {

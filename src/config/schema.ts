@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { OidcProvider } from './oidc-schema.ts';
+import type { References, referencesKey } from './references.ts';
 import { positiveInt, System, type SystemConfig, section } from './system-schema.ts';
 
 /**
@@ -77,6 +78,33 @@ export const ConfigSchema = Type.Object(
         description: 'OpenID Connect providers whose access tokens are accepted, see [identity.md](identity.md).',
       }),
     }),
+    secrets: section(
+      'The keys that encrypt the secrets of webhooks in the database, see [operations.md](operations.md#secrets).',
+      {
+        keys: Type.Array(
+          Type.Object(
+            {
+              id: Type.String({
+                pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$',
+                description:
+                  'Name of the key. It is stored with everything that the key encrypts; do not use it again.',
+              }),
+              key: Type.String({
+                description:
+                  'Reference to a file with 32 random bytes in base64, such as `${file:/etc/bursar/secret-key}`.',
+              }),
+            },
+            { additionalProperties: false },
+          ),
+          {
+            default: [],
+            description:
+              'The first key encrypts, and all decrypt. Default: Bursar creates a key in the folder `secret-keys` of the ' +
+              'data folder.',
+          },
+        ),
+      },
+    ),
     tokens: section('Tokens that users create for themselves.', {
       defaultDays: positiveInt(90, 'Life of a new token, in days.'),
       maxDays: positiveInt(365, 'Maximum life that a user can choose, in days.'),
@@ -256,4 +284,7 @@ export const ConfigSchema = Type.Object(
   { additionalProperties: false },
 );
 
-export type Config = Omit<Static<typeof ConfigSchema>, 'systems'> & { systems: Record<string, SystemConfig> };
+export type Config = Omit<Static<typeof ConfigSchema>, 'systems'> & {
+  systems: Record<string, SystemConfig>;
+  readonly [referencesKey]?: References;
+};

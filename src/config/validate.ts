@@ -8,6 +8,7 @@ import { parseDatabaseUrl } from './database-url.ts';
 import { findIsolationErrors } from './isolation-keys.ts';
 import { isLoopback } from './loopback.ts';
 import { findProviderErrors } from './oidc-keys.ts';
+import { type References, referencesKey } from './references.ts';
 import { type Config, ConfigSchema } from './schema.ts';
 import { engineSchemas } from './system-schema.ts';
 import { findParameterError, findPlaceholderError } from './tool-parameters.ts';
@@ -22,20 +23,41 @@ const ajv = new Ajv({
   code: { optimize: false },
 });
 
-/** Returns the configuration with defaults, frozen. Throws one `invalid_config` error that lists all problems. */
-export function validateConfig(value: unknown, source: string): Config {
+/**
+ * Returns the configuration with defaults and its references, frozen. Throws one `invalid_config` error that lists all
+ * problems, without values that come from references.
+ */
+export function validateConfig(value: unknown, source: string, references?: References): Config {
   const config = structuredClone(value);
   // Ajv keeps what it has compiled.
   const validate = ajv.compile(ConfigSchema);
   const schemaErrors = validate(config)
     ? validateEngines(config)
     : (validate.errors ?? []).flatMap((error) => toFieldErrors(error));
-  const fields = schemaErrors.length > 0 ? schemaErrors : validateConsistency(config as Config);
+  const fields = schemaErrors.length > 0 ? schemaErrors : validateConsistency(config as Config, references);
   if (fields.length > 0) {
-    const list = fields.map(({ field, message }) => `  ${field}: ${message}`).join('\n');
-    throw new BursarError('invalid_config', `The configuration ${source} is not valid:\n${list}`, { fields });
+    throw invalidConfig(
+      source,
+      references === undefined ? fields : fields.map((error) => withoutValues(error, references)),
+    );
   }
-  return deepFreeze(config as Config);
+  return deepFreeze({ ...(config as Config), ...(references === undefined ? {} : { [referencesKey]: references }) });
+}
+
+export function invalidConfig(source: string, fields: FieldError[]): BursarError {
+  const list = fields.map(({ field, message }) => `  ${field}: ${message}`).join('\n');
+  return new BursarError('invalid_config', `The configuration ${source} is not valid:\n${list}`, { fields });
+}
+
+/** A shorter value protects nothing, and its characters are in every message. */
+const minSecretLength = 4;
+
+function withoutValues({ field, message }: FieldError, { templates, textByValue }: References): FieldError {
+  let safe = message;
+  for (const [value, text] of textByValue)
+    if (value.length >= minSecretLength) safe = safe.replaceAll(value, () => text);
+  const isWrongType = templates.has(field) && /^must be (integer|number|boolean)$/.test(message);
+  return { field, message: isWrongType ? `${safe}, and a reference is always text: write the value itself` : safe };
 }
 
 /** Each kind of engine has its own keys and defaults. */
@@ -49,8 +71,9 @@ function validateEngines(config: unknown): FieldError[] {
 }
 
 /** Checks that a JSON schema cannot express. */
-function validateConsistency(config: Config): FieldError[] {
+function validateConsistency(config: Config, references: References | undefined): FieldError[] {
   const errors: FieldError[] = [
+    ...validateSecretKeys(config, references),
     ...validateDatabaseUrl(config.database.url),
     ...validateProxies(config.server.trustProxy),
     ...validatePublicUrl(config.server.publicUrl),
@@ -102,6 +125,19 @@ function validateConsistency(config: Config): FieldError[] {
     }
   }
   return errors;
+}
+
+/** A key in the configuration itself would be in every copy of that file. */
+function validateSecretKeys({ secrets }: Config, references: References | undefined): FieldError[] {
+  return secrets.keys.flatMap(({ id, key }, index) => {
+    const field = `secrets.keys.${index}`;
+    if (secrets.keys.findIndex((other) => other.id === id) < index)
+      return [{ field: `${field}.id`, message: 'is listed twice' }];
+    if (!references?.templates.has(`${field}.key`))
+      return [{ field: `${field}.key`, message: 'must be a reference, such as ${file:/etc/bursar/secret-key}' }];
+    if (/^[A-Za-z0-9+/]{43}=$/.test(key)) return [];
+    return [{ field: `${field}.key`, message: 'must be 32 bytes in base64, as "openssl rand -base64 32" prints them' }];
+  });
 }
 
 /** A network of all addresses would let every client choose its address. */

@@ -47,6 +47,20 @@ test('a folder with other files that jobs need is not hidden, and the configurat
   assert.equal(resolveWith('/srv/bursar.yaml').exposed, null, 'jobs do not see /srv');
 });
 
+test('the files that the configuration refers to are hidden with their folder', () => {
+  assert.ok(localSandbox().program);
+  const references = {
+    templates: new Map(),
+    textByValue: new Map(),
+    files: ['/srv/keys/database', '/etc/database-key'],
+  };
+  const system = { kind: 'batch', isolation: 'bubblewrap', readOnly: ['/srv'], projects: [{ name: 'proj' }] };
+  const config = validateConfig({ systems: { hpc_one: system }, data: '/nowhere/data' }, 'test', references);
+  const hidden = resolveIsolation(config).get('hpc_one')?.sandbox?.hidden ?? [];
+  for (const path of ['/srv/keys', '/etc/database-key']) assert.ok(hidden.includes(path), path);
+  assert.ok(!hidden.includes('/etc'));
+});
+
 test('systems of one cluster hide the workspaces of each other', () => {
   const system = (workspaceFolder: string, host: string) => ({
     kind: 'batch',
