@@ -83,6 +83,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
   const serverDeps: ServerDeps = {
     servesCallers,
     log,
+    accessLog: { sampleRatio: config.log.sampleRatio, slowRequestMs: config.log.slowRequestSeconds * 1000 },
     version,
     systems: [...systems.values()].map((system) => ({ system, defaultProject: defaultProject(config, system.name) })),
     requestTimeoutMs: server.requestTimeoutSeconds * 1000,
@@ -112,7 +113,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     findProblems: () => findProblems(deps),
     findWarnings: () => findWarnings(deps),
     metrics: hasMetricsPort ? null : metricsOptions,
-    onResponse: createRequestMetrics(metrics),
+    onServed: createRequestMetrics(metrics),
     onRefusedAccess: refusals.record,
   };
   const app = await createServer(serverDeps);

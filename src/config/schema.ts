@@ -253,6 +253,19 @@ export const ConfigSchema = Type.Object(
         default: 'auto',
         description: '`json`: one object a line. `text`: for people. `auto`: text on a terminal, otherwise JSON.',
       }),
+      sampleRatio: Type.Number({
+        minimum: 0,
+        maximum: 1,
+        default: 1,
+        description:
+          'Part of the requests that are logged: 0.1 is every tenth. Requests that fail (status 400 and above) and slow ones ' +
+          'are always logged.',
+      }),
+      slowRequestSeconds: Type.Number({
+        minimum: 0,
+        default: 1,
+        description: 'With `sampleRatio`: requests that take so long are always logged.',
+      }),
       file: Type.Optional(
         Type.String({
           minLength: 1,

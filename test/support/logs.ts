@@ -16,7 +16,7 @@ const errorLevel = 50;
 /** Reads the log of the server up to now, and asserts that every line is JSON. */
 export async function readLogLines(server: TestServer): Promise<LogLine[]> {
   const marker = randomUUID();
-  await sendRawRequest(server.url, { path: '/livez', headers: [['x-request-id', marker]] });
+  await sendRawRequest(server.url, { path: '/', headers: [['x-request-id', marker]] });
   await until('the log is written', () => (server.log().includes(marker) ? true : undefined));
   return server
     .log()

@@ -1,34 +1,30 @@
 import type { FastifyBaseLogger } from 'fastify';
 import { LRUCache } from 'lru-cache';
-import type { Caller } from '../../services/identity/actor.ts';
+import type { ServedRequest } from './served-request.ts';
 
-export interface AccessLogEntry {
-  requestId: string;
-  method: string;
-  url: string;
-  /** The template of the path, such as `/jobs/:hpc/`. */
-  route: string;
-  status: number;
-  /** Whether the client disconnected before the end of the response. Event streams usually end so: false for them. */
-  isAborted: boolean;
-  ms: number;
-  /** Like `ms`, but for an event stream the time to its first byte. */
-  latencyMs: number;
-  /** The IP address of the client. */
-  address: string;
-  /** Null for a request without valid credentials. */
-  caller: Pick<Caller, 'userId' | 'tokenId' | 'sessionId'> | null;
+export interface AccessLogSettings {
+  /** The part of the requests that are logged, from 0 to 1. Errors and slow requests are logged anyway. */
+  sampleRatio: number;
+  slowRequestMs: number;
 }
 
 /** Beyond this many callers at a time, the least recent one gets a new logger. */
 const maxCallers = 1000;
 
-/** Logs one line for every response. */
-export function createAccessLog(log: FastifyBaseLogger): (entry: AccessLogEntry) => void {
+const firstErrorStatus = 400;
+
+/** Programs read them every few seconds, and nobody looks for them. */
+const probeRoutes = new Set(['/livez', '/readyz', '/metrics']);
+
+/** Logs one line for every request that has ended, or for a sample of them. */
+export function createAccessLog(
+  log: FastifyBaseLogger,
+  { sampleRatio, slowRequestMs }: AccessLogSettings,
+): (served: ServedRequest) => void {
   // The fields of a caller are serialized once: doing so for every response costs a tenth of the fastest ones.
   const loggers = new LRUCache<string, FastifyBaseLogger>({ max: maxCallers });
 
-  function loggerOf(address: string, caller: AccessLogEntry['caller']): FastifyBaseLogger {
+  function loggerOf(address: string, caller: ServedRequest['caller']): FastifyBaseLogger {
     const key = caller === null ? address : `${address} ${caller.userId} ${caller.tokenId} ${caller.sessionId}`;
     let logger = loggers.get(key);
     if (logger === undefined) {
@@ -40,15 +36,41 @@ export function createAccessLog(log: FastifyBaseLogger): (entry: AccessLogEntry)
     return logger;
   }
 
-  return ({ requestId, method, url, status, ms, address, caller }) => {
-    const fields = { reqId: requestId, method, path: loggablePath(url), status, ms: Math.round(ms * 10) / 10 };
-    loggerOf(address, caller).info(fields, 'request served');
+  return (served) => {
+    const { requestId, method, route, url, status, ms, bytes, isAborted, address, caller } = served;
+    const isSampled = sampleRatio < 1 && status < firstErrorStatus && ms < slowRequestMs;
+    if (isSampled && Math.random() >= sampleRatio) return;
+    const fields = {
+      reqId: requestId,
+      method,
+      route,
+      path: loggablePath(url),
+      status,
+      ms: Math.round(ms * 10) / 10,
+      bytes,
+      aborted: isAborted || undefined,
+      // So that counts can be scaled: the line stands for 1 / sampleRatio requests.
+      sampleRatio: isSampled ? sampleRatio : undefined,
+    };
+    const isProbe = route !== undefined && probeRoutes.has(route) && status < firstErrorStatus;
+    loggerOf(address, caller)[isProbe ? 'debug' : 'info'](fields, 'request served');
   };
 }
 
-/** Drops the query and masks everything that looks like a token. */
+const maxPathLength = 500;
+const secretInPath = /bursar_[\w-]+|eyJ[\w.-]+|whsec_[\w+/=-]+/g;
+
+/** Drops the query and masks everything that looks like a secret, also if some of its characters are percent-encoded. */
 export function loggablePath(url: string): string {
   const query = url.indexOf('?');
-  const path = url.slice(0, Math.min(query < 0 ? url.length : query, 500));
-  return path.includes('bursar_') || path.includes('eyJ') ? path.replace(/bursar_[\w-]+|eyJ[\w.-]+/g, '***') : path;
+  const path = url.slice(0, Math.min(query < 0 ? url.length : query, maxPathLength));
+  if (!path.includes('%')) return maskSecrets(path);
+  const decoded = path.replace(/%([2-7][0-9a-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  const masked = maskSecrets(decoded);
+  return masked === decoded ? path : masked;
+}
+
+function maskSecrets(path: string): string {
+  const mayHaveSecret = path.includes('bursar_') || path.includes('eyJ') || path.includes('whsec_');
+  return mayHaveSecret ? path.replace(secretInPath, '***') : path;
 }

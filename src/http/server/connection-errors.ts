@@ -4,14 +4,22 @@ import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
 import { toProblem } from '../response/problem.ts';
+import { type ServedRequest, takeSentBytes } from './served-request.ts';
 
 const lingerMs = 1000;
+
+export interface ConnectionErrorDeps {
+  log: FastifyBaseLogger;
+  /** The IP address of the client. */
+  address(request: IncomingMessage): string;
+  onServed(served: ServedRequest): void;
+}
 
 /**
  * Responds to requests that cannot be parsed: headers too large, not HTTP, too slow. If a response to an earlier,
  * complete request is in progress on the same connection, it is sent first.
  */
-export function createConnectionErrorHandler(log: FastifyBaseLogger) {
+export function createConnectionErrorHandler({ log, address, onServed }: ConnectionErrorDeps) {
   const responses = new WeakMap<Socket, ServerResponse>();
   const rejected = new WeakSet<Socket>();
 
@@ -29,9 +37,10 @@ export function createConnectionErrorHandler(log: FastifyBaseLogger) {
     }
     const requestId = randomUUID();
     // The error itself is not logged: it has the received bytes, which may include a token.
-    log.info({ reqId: requestId, code: error.code, reason: error.message }, 'malformed request rejected');
+    const { code, message: reason } = error;
     rejected.add(socket);
-    endWithProblem(socket, toParseError(error), requestId);
+    const status = endWithProblem(socket, toParseError(error), requestId);
+    log.info({ address: socket.remoteAddress, reqId: requestId, status, code, reason }, 'malformed request rejected');
   }
 
   function rejectExpectation(request: IncomingMessage, response: ServerResponse): void {
@@ -39,13 +48,25 @@ export function createConnectionErrorHandler(log: FastifyBaseLogger) {
     const expect = String(request.headers.expect).slice(0, 64);
     const error = new BursarError('expectation_failed', `"Expect: ${expect}" is not supported. Leave out the header.`);
     const { status, body } = toProblem(error, requestId);
-    log.info({ reqId: requestId, method: request.method, status }, 'expectation rejected');
     response.writeHead(status, {
       'content-type': 'application/problem+json',
       'x-content-type-options': 'nosniff',
       'x-request-id': requestId,
     });
     response.end(body);
+    onServed({
+      requestId,
+      method: request.method ?? '',
+      url: request.url ?? '',
+      route: undefined,
+      status,
+      ms: 0,
+      latencyMs: 0,
+      bytes: takeSentBytes(request.socket),
+      isAborted: false,
+      address: address(request),
+      caller: null,
+    });
   }
 
   return {
@@ -58,8 +79,11 @@ export function createConnectionErrorHandler(log: FastifyBaseLogger) {
   };
 }
 
-/** Sends a problem on a connection without a request that Node could respond to, and closes the connection. */
-export function endWithProblem(socket: Socket, error: BursarError, requestId: string): void {
+/**
+ * Sends a problem on a connection without a request that Node could respond to, and closes the connection. Returns the
+ * status.
+ */
+export function endWithProblem(socket: Socket, error: BursarError, requestId: string): number {
   const { status, body } = toProblem(error, requestId);
   const head = [
     `HTTP/1.1 ${status} `,
@@ -74,6 +98,7 @@ export function endWithProblem(socket: Socket, error: BursarError, requestId: st
   // A client that is still sending would get a reset instead of the response if the connection were closed now.
   const closeTimer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(closeTimer));
+  return status;
 }
 
 function toParseError(cause: NodeJS.ErrnoException): BursarError {

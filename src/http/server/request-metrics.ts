@@ -1,12 +1,12 @@
 import type { LabelsOf } from '../../metrics/families.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
-import type { AccessLogEntry } from './access-log.ts';
+import type { ServedRequest } from './served-request.ts';
 
 /** Every other method has the label `other`: clients choose the method. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** The route of requests that match none. Paths are not labels: clients choose them. */
-export const unmatchedRoute = 'unmatched';
+const unmatchedRoute = 'unmatched';
 
 interface Series {
   count: { increment(): void };
@@ -14,10 +14,10 @@ interface Series {
 }
 
 /** Counts and measures every response. Called for each one, so the labels of a route are made once. */
-export function createRequestMetrics(metrics: Pick<Metrics, 'counter' | 'observe'>): (entry: AccessLogEntry) => void {
+export function createRequestMetrics(metrics: Pick<Metrics, 'counter' | 'observe'>): (served: ServedRequest) => void {
   const allSeries = new Map<string, Series>();
 
-  function createSeries({ method, route, status, isAborted }: AccessLogEntry): Series {
+  function createSeries({ method, route = unmatchedRoute, status, isAborted }: ServedRequest): Series {
     const label = methods.has(method) ? method : 'other';
     const statusLabel = isAborted ? 'aborted' : String(status);
     const statusClass = isAborted ? 'aborted' : `${Math.floor(status / 100)}xx`;
@@ -27,14 +27,14 @@ export function createRequestMetrics(metrics: Pick<Metrics, 'counter' | 'observe
     };
   }
 
-  return (entry) => {
-    const key = `${entry.method} ${entry.isAborted ? 'aborted' : entry.status} ${entry.route}`;
+  return (served) => {
+    const key = `${served.method} ${served.isAborted ? 'aborted' : served.status} ${served.route}`;
     let series = allSeries.get(key);
     if (series === undefined) {
-      series = createSeries(entry);
+      series = createSeries(served);
       allSeries.set(key, series);
     }
     series.count.increment();
-    metrics.observe('bursar_http_request_duration_seconds', series.labels, entry.latencyMs / 1000);
+    metrics.observe('bursar_http_request_duration_seconds', series.labels, served.latencyMs / 1000);
   };
 }

@@ -2,14 +2,14 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../services/identity/actor.ts';
-import type { AccessLogEntry } from './access-log.ts';
 import type { RateLimits } from './rate-limits.ts';
+import { type ServedRequest, takeSentBytes } from './served-request.ts';
 
 interface CachedResponse {
   caller: Pick<Caller, 'userId' | 'tokenId' | 'sessionId'>;
+  route: string | undefined;
   /** Counts a request of the caller against the rate limits. */
   countRequest(): string | undefined;
-  route: string;
   status: number;
   /** Names and values in turn, without the headers that differ from one response to the next. */
   headers: readonly string[];
@@ -26,7 +26,7 @@ export interface ResponseCacheDeps {
   requestId(request: IncomingMessage): string;
   /** The IP address of the client. */
   address(request: IncomingMessage): string;
-  onResponse(entry: AccessLogEntry): void;
+  onServed(served: ServedRequest): void;
 }
 
 const entryBytes = 1000;
@@ -41,7 +41,7 @@ const maxAskedOnceBytes = 2_000_000;
  * stored when its request comes for the second time: most requests of many users are never repeated before a commit.
  */
 export function createResponseCache(deps: ResponseCacheDeps) {
-  const { commitVersion, maxBytes, limits, now, requestId, address, onResponse } = deps;
+  const { commitVersion, maxBytes, limits, now, requestId, address, onServed } = deps;
   const responses = new LRUCache<string, CachedResponse>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => entryBytes + key.length + body.length,
@@ -94,22 +94,23 @@ export function createResponseCache(deps: ResponseCacheDeps) {
     const rateLimit = cached.countRequest();
     if (rateLimit === undefined) return false;
     const id = requestId(request);
-    const { route, status, headers, body, caller } = cached;
+    const { status, headers, body, caller, route } = cached;
     response.writeHead(status, [...headers, 'x-request-id', id, 'ratelimit', rateLimit]);
     response.end(body);
     const ms = performance.now() - startedAt;
-    const url = request.url ?? '';
-    const common = {
+    onServed({
       requestId: id,
       method: 'GET',
-      url,
+      url: request.url ?? '',
       route,
       status,
+      ms,
+      latencyMs: ms,
+      bytes: takeSentBytes(request.socket),
       isAborted: false,
       address: address(request),
       caller,
-    };
-    onResponse({ ...common, ms, latencyMs: ms });
+    });
     return true;
   }
 
@@ -147,8 +148,8 @@ export function createResponseCache(deps: ResponseCacheDeps) {
       const { userId, tokenId, sessionId } = caller;
       responses.set(key, {
         caller: { userId, tokenId, sessionId },
+        route: request.routeOptions.url,
         countRequest: limits.callerCounter(caller),
-        route: request.routeOptions.url ?? '',
         status: reply.statusCode,
         headers: staticHeaders(reply, body),
         body,

@@ -17,7 +17,7 @@ import { drainBody } from '../request/drain-body.ts';
 import { maxJsonBytes, toRequestError } from '../request/request-errors.ts';
 import { sendErrorPage, sendProblem } from '../response/send-error.ts';
 import { type MetricsOptions, probeRoutes } from '../routes/probes.ts';
-import { type AccessLogEntry, createAccessLog, loggablePath } from './access-log.ts';
+import { type AccessLogSettings, createAccessLog, loggablePath } from './access-log.ts';
 import { clientAddress } from './client-network.ts';
 import { createConnectionErrorHandler } from './connection-errors.ts';
 import { type ConnectionLimits, superviseConnections } from './connections.ts';
@@ -26,13 +26,14 @@ import { checkQueryParameters } from './query-parameters.ts';
 import { createRateLimits, type RateLimitSettings } from './rate-limits.ts';
 import { type RouteDeps, registerRoutes } from './register-routes.ts';
 import { toRequestId } from './request-id.ts';
-import { unmatchedRoute } from './request-metrics.ts';
 import { createResponseCache } from './response-cache.ts';
+import { reportServed, type ServedRequest } from './served-request.ts';
 
 export interface ServerDeps extends RouteDeps {
   /** False for a server that has only probes and metrics. */
   servesCallers: boolean;
   log: FastifyBaseLogger;
+  accessLog: AccessLogSettings;
   version: string;
   /** For the OpenAPI document. */
   systems: readonly ExampleSystem[];
@@ -47,8 +48,8 @@ export interface ServerDeps extends RouteDeps {
   responseCacheBytes: number;
   /** Null on a server that does not serve the metrics. */
   metrics: MetricsOptions | null;
-  /** Called when a response has ended, or its client has disconnected. */
-  onResponse(entry: AccessLogEntry): void;
+  /** Called for every request that has ended: answered, also from the cache, or aborted by its client. */
+  onServed(served: ServedRequest): void;
   onRefusedAccess(refused: RefusedRequest): void;
   /** Reasons why requests cannot be served. */
   findProblems(): Promise<string[]>;
@@ -64,21 +65,22 @@ const maxDrainMs = 30_000;
 
 /** Creates the HTTP server. Each route validates a request, calls one service and sends the result. */
 export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
-  const connections = createConnectionErrorHandler(deps.log);
   const limits = createRateLimits(deps.rateLimits, () => performance.now());
-  const logAccess = createAccessLog(deps.log);
-  const onResponse = (entry: AccessLogEntry) => {
-    deps.onResponse(entry);
-    logAccess(entry);
+  const address = clientAddress(deps.trustProxy);
+  const logAccess = createAccessLog(deps.log, deps.accessLog);
+  const onServed = (served: ServedRequest) => {
+    deps.onServed(served);
+    logAccess(served);
   };
+  const connections = createConnectionErrorHandler({ log: deps.log, address, onServed });
   const cache = createResponseCache({
     commitVersion: deps.commitVersion,
     maxBytes: deps.responseCacheBytes,
     limits,
     now: Date.now,
     requestId: ({ headers }) => toRequestId(headers['x-request-id']),
-    address: clientAddress(deps.trustProxy),
-    onResponse,
+    address,
+    onServed,
   });
   const app = fastify({
     loggerInstance: deps.log,
@@ -112,7 +114,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     frameworkErrors: (error, request, reply) => {
       // A path that cannot be percent-decoded matches no route.
       const message = 'The path is not well-formed. Send it percent-encoded.';
-      deps.log.info({ reqId: request.id, method: request.method, status: 404, reason: error.code }, 'path rejected');
+      reportServed(request as FastifyRequest, reply as FastifyReply, onServed);
       const refusal = catchError(() => limits.anonymous(request as FastifyRequest, reply as FastifyReply));
       const problem = refusal ?? new BursarError('not_found', message, { cause: error });
       sendProblem(problem, request.id, reply as FastifyReply);
@@ -130,10 +132,9 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   };
   // These hooks use callbacks: an async hook costs every request another turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
+    reportServed(request, reply, onServed);
     cache.onRequest(request);
     connections.track(reply.raw);
-    // Also if the client disconnects, unlike the hook `onResponse`.
-    reply.raw.once('close', () => onResponse(toAccessLogEntry(request, reply)));
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
     if (request.is404) return done(notFound(request, reply) as Error);
     if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return done();
@@ -186,23 +187,6 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
 /** By default Fastify compiles a serializer for every schema, which slows down the start and takes memory. */
 const buildSerializer = () => () => JSON.stringify;
 
-function toAccessLogEntry(request: FastifyRequest, reply: FastifyReply): AccessLogEntry {
-  const { id: requestId, method, url, ip: address, caller } = request;
-  const ms = reply.elapsedTime;
-  return {
-    requestId,
-    method,
-    url,
-    route: request.routeOptions.url ?? unmatchedRoute,
-    status: reply.statusCode,
-    isAborted: !reply.raw.writableFinished && reply.firstByteMs === undefined,
-    ms,
-    latencyMs: reply.firstByteMs ?? ms,
-    address,
-    caller,
-  };
-}
-
 function toRefusedRequest(error: BursarError, request: FastifyRequest): RefusedRequest {
   const { caller, ip: address, id: requestId, method, url } = request;
   return { error, caller, address, requestId, method, path: loggablePath(url) };
@@ -220,10 +204,3 @@ function catchError(run: () => void): unknown {
 /** Responses with 503 that are meant so: an operator need not look. */
 const intendedUnavailability = new Set<ErrorCode>(['system_paused', 'server_busy']);
 const isIntended = (error: unknown) => error instanceof BursarError && intendedUnavailability.has(error.code);
-
-declare module 'fastify' {
-  interface FastifyReply {
-    /** When the first byte of an event stream was sent, in milliseconds since the request. */
-    firstByteMs: number | undefined;
-  }
-}
