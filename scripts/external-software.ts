@@ -95,6 +95,12 @@ const externalSoftware: ExternalSoftware[] = [
     testPaths: /^test\/deploy\/systemd/,
   },
   {
+    name: 'Prometheus',
+    programs: ['promtool'],
+    packages: ['prometheus'],
+    testPaths: /^test\/metrics\//,
+  },
+  {
     name: 'OpenSSL',
     programs: ['openssl'],
     packages: ['openssl'],

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { createApi } from './composition/api.ts';
 import { type InstanceDatabase, openInstanceDatabase, type Role } from './composition/database.ts';
+import { observeDatabase } from './composition/database-metrics.ts';
 import { createDependencies } from './composition/dependencies.ts';
 import {
   findExposedConfigFile,
@@ -14,6 +15,7 @@ import {
 import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
 import { notIsolatedWarning } from './domain/systems/isolation.ts';
+import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import { syncProjects } from './services/identity/enrolment.ts';
 import type { Db } from './store/database/handle.ts';
 import { createDataFolder } from './store/maintenance/data-folder.ts';
@@ -47,9 +49,10 @@ export async function startBursar(config: Config, role: Role, log: Logger, versi
   const dataFolder = resolve(config.data);
   if (createDataFolder(dataFolder))
     log.warn({ dataFolder }, 'the data folder was open to other users; its mode is now 0700');
-  const database = await openInstanceDatabase(config, role);
+  const metrics = createMetrics(version);
+  const database = await openInstanceDatabase(config, role, observeDatabase(metrics));
   try {
-    return { ...(await compose(config, isolations, database, role, log, version)), notIsolated };
+    return { ...(await compose(config, isolations, database, metrics, role, log, version)), notIsolated };
   } catch (error) {
     await database.close();
     throw error;
@@ -64,11 +67,12 @@ async function compose(
   config: Config,
   isolations: ReadonlyMap<string, SystemIsolation>,
   database: InstanceDatabase,
+  metrics: Metrics,
   role: Role,
   log: Logger,
   version: string,
 ): Promise<Omit<Bursar, 'notIsolated'>> {
-  const deps = createDependencies(config, isolations, database, version, log);
+  const deps = createDependencies(config, isolations, database, metrics, version, log);
   const { db, spool, systemBackends } = deps;
   await syncProjects(db, config, deps.now());
   await spool.open();

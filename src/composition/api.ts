@@ -28,12 +28,13 @@ import { createUserService } from '../services/identity/user-service.ts';
 import { createFileService } from '../services/jobs/file-service.ts';
 import { createJobService } from '../services/jobs/job-service.ts';
 import { createSystemService } from '../services/systems/system-service.ts';
-import { updateGauges } from '../services/systems/update-gauges.ts';
+import { createGaugeUpdater } from '../services/systems/update-gauges.ts';
 import { pingDatabase } from '../store/database/check-server.ts';
 import type { Db } from '../store/database/handle.ts';
 import { findSchemaDifferences } from '../store/database/schema-check.ts';
 import { countDelayedJobs } from '../store/jobs/delayed-jobs.ts';
 import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
+import { updatePoolGauges } from './database-metrics.ts';
 import type { Dependencies } from './dependencies.ts';
 
 export interface ApiDependencies extends Dependencies {
@@ -71,10 +72,12 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     oidc: createOidcVerifier(config.auth.oidc, discovery),
     publishAccess: deps.accessTopic.publish,
   };
+  const updateGauges = createGaugeUpdater(deps);
   const metricsOptions = {
     token: config.metrics.token,
     read: async () => {
-      await updateGauges(db, metrics);
+      await updateGauges();
+      updatePoolGauges(db, metrics);
       metrics.setGauge('bursar_storage_writable', {}, deps.storageProblem() === null ? 1 : 0);
       return await metrics.toPrometheusText();
     },
@@ -133,7 +136,12 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
 }
 
 /** The gauges of connections are those of the API. */
-const noMetrics = { gauge: () => ({ set: () => undefined }), setGauge: () => undefined, increment: () => undefined };
+const noMetrics = {
+  gauge: () => ({ set: () => undefined }),
+  counter: () => ({ increment: () => undefined }),
+  setGauge: () => undefined,
+  increment: () => undefined,
+};
 
 function defaultProject({ systems }: Dependencies['config'], hpc: string): string {
   return systems[hpc]?.projects[0]?.name ?? '';

@@ -5,6 +5,7 @@ import { BursarError } from '../domain/errors.ts';
 import { msPerHour } from '../domain/units.ts';
 import { openDatabase } from '../store/database/database.ts';
 import type { Db } from '../store/database/handle.ts';
+import type { DatabaseObserver } from '../store/database/observer.ts';
 import { openPgNotify, type PgNotify } from '../store/database/pg-notify.ts';
 import { deleteAllClaims } from '../store/jobs/idempotency-keys.ts';
 import { checkDataFolder, lockFileName } from '../store/maintenance/data-folder.ts';
@@ -32,9 +33,13 @@ export interface InstanceDatabase {
 /** A spooled file older than this and without a job is deleted. A younger one may be an upload in progress. */
 export const staleMs = msPerHour;
 
-export async function openInstanceDatabase(config: Config, role: Role): Promise<InstanceDatabase> {
-  if (parseDatabaseUrl(config.database.url).kind === 'postgres') return await openShared(config);
-  if (role === 'all') return await openExclusive(config);
+export async function openInstanceDatabase(
+  config: Config,
+  role: Role,
+  observer: DatabaseObserver,
+): Promise<InstanceDatabase> {
+  if (parseDatabaseUrl(config.database.url).kind === 'postgres') return await openShared(config, observer);
+  if (role === 'all') return await openExclusive(config, observer);
   throw new BursarError(
     'invalid_argument',
     `The role ${role} needs PostgreSQL, and database.url names SQLite. Leave out --role, or move to PostgreSQL as ` +
@@ -43,7 +48,7 @@ export async function openInstanceDatabase(config: Config, role: Role): Promise<
 }
 
 /** No other instance can hold leases or keys of an earlier run, so they are released at once. */
-async function openExclusive(config: Config): Promise<InstanceDatabase> {
+async function openExclusive(config: Config, observer: DatabaseObserver): Promise<InstanceDatabase> {
   const dataFolder = resolve(config.data);
   const unlock = lockDataFolder(dataFolder);
   let db: Db | undefined;
@@ -52,7 +57,7 @@ async function openExclusive(config: Config): Promise<InstanceDatabase> {
     unlock();
   };
   try {
-    db = await openDatabase(config.database, dataFolder);
+    db = await openDatabase(config.database, dataFolder, observer);
     await releaseAllLeases(db);
     await deleteAllClaims(db);
     return {
@@ -75,9 +80,9 @@ function listSqliteFiles({ data, database }: Config): string[] {
   return names.flatMap((name) => ['', '-wal', '-shm', '-journal'].map((suffix) => `${resolve(data, name)}${suffix}`));
 }
 
-async function openShared(config: Config): Promise<InstanceDatabase> {
+async function openShared(config: Config, observer: DatabaseObserver): Promise<InstanceDatabase> {
   const dataFolder = resolve(config.data);
-  const db = await openDatabase(config.database, dataFolder);
+  const db = await openDatabase(config.database, dataFolder, observer);
   try {
     await checkDataFolder(db, dataFolder);
   } catch (error) {

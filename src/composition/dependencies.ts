@@ -8,7 +8,7 @@ import type { Isolation } from '../domain/systems/isolation.ts';
 import { bytesPerKb } from '../domain/units.ts';
 import { createSpool } from '../files/spool/spool.ts';
 import { createFileRemover } from '../files/workspaces/file-remover.ts';
-import { createMetrics } from '../metrics/metrics.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 import { createTopic } from '../services/events/topic.ts';
 import { createSpawnClient } from '../shell/spawn-client.ts';
 import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
@@ -23,12 +23,12 @@ export function createDependencies(
   config: Config,
   isolations: ReadonlyMap<string, SystemIsolation>,
   database: InstanceDatabase,
+  metrics: Metrics,
   version: string,
   log: Logger,
 ) {
   const dataFolder = resolve(config.data);
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
-  const metrics = createMetrics(version);
   const systems = toHpcSystems(config);
   const spawnClient = createSpawnClient();
   const systemBackends = [...systems.values()].flatMap((system) => {
@@ -46,7 +46,9 @@ export function createDependencies(
     db: database.db,
     dataFolder,
     version,
-    spool: createSpool(join(dataFolder, 'spool')),
+    spool: createSpool(join(dataFolder, 'spool'), {
+      onBytes: metrics.counter('bursar_upload_bytes_total', {}).increment,
+    }),
     zipLimits: { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio },
     maxVerifiedBytes: config.submissions.verifyUnpackedKb * bytesPerKb,
     maxBodyBytes: config.submissions.maxBodyKb * bytesPerKb,

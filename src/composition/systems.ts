@@ -45,7 +45,7 @@ export interface SystemBackendOptions {
 export function createSystemBackend(
   name: string,
   options: SystemBackendOptions,
-  metrics: Pick<Metrics, 'increment'>,
+  metrics: Pick<Metrics, 'increment' | 'observe'>,
 ): SystemBackend {
   const { settings, dataFolder, protectedFiles, spawnClient } = options;
   const { startProcess, startDetached } = spawnClient;
@@ -99,6 +99,11 @@ export function createSystemBackend(
         isolation: slurm ?? null,
         configuredVariables: Object.keys(environment),
         onCommand: (command) => metrics.increment('bursar_scheduler_commands_total', { hpc: name, command }),
+        onCommandEnd: ({ name: command, startedAt, endedAt, hasFailed }) => {
+          const labels = { hpc: name, command };
+          metrics.observe('bursar_scheduler_command_duration_seconds', labels, Math.max(0, endedAt - startedAt) / 1000);
+          if (hasFailed) metrics.increment('bursar_scheduler_command_failures_total', labels);
+        },
       }),
     workspaces: ssh
       ? createRemoteWorkspaces({

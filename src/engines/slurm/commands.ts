@@ -15,6 +15,8 @@ export interface CommandOptions {
   commandTimeoutMs: number;
   /** Called with the name of every Slurm command before it runs, to count the load on the scheduler. */
   onCommand(name: string): void;
+  /** Called when it has ended, with or without success. */
+  onCommandEnd?(end: { name: string; startedAt: number; endedAt: number; hasFailed: boolean }): void;
   /** Names of the variables of the Slurm commands that the operator has configured. Jobs get them too. */
   configuredVariables?: readonly string[];
 }
@@ -57,7 +59,7 @@ const submitPrelude = (configuredVariables: readonly string[]) =>
   ].join('; ');
 
 export function createRunCommand(options: CommandOptions): RunCommand {
-  const { shell, commandTimeoutMs, onCommand, configuredVariables = [] } = options;
+  const { shell, commandTimeoutMs, onCommand, onCommandEnd, configuredVariables = [] } = options;
   // Without start-up files bash is not needed, and would take a good part of the time of a Slurm command.
   const environments = shell.environment ? toSlurmEnvironments(shell.environment, configuredVariables) : null;
 
@@ -78,15 +80,26 @@ export function createRunCommand(options: CommandOptions): RunCommand {
   return async (command, signal) => {
     signal.throwIfAborted();
     const { argv, stdin } = command;
-    if (argv[0] !== 'bash') onCommand(argv[0]);
-    const { argv: prepared, environment } = argv[0] === 'bash' ? { argv } : prepare(command);
-    return await shell.run(prepared, {
-      signal,
-      timeoutMs: commandTimeoutMs,
-      maxOutputBytes,
-      ...(stdin === undefined ? {} : { stdin }),
-      ...(environment === undefined ? {} : { environment }),
-    });
+    const [name] = argv;
+    const isSlurm = name !== 'bash';
+    if (isSlurm) onCommand(name);
+    const { argv: prepared, environment } = isSlurm ? prepare(command) : { argv };
+    const startedAt = Date.now();
+    let hasFailed = true;
+    try {
+      const result = await shell.run(prepared, {
+        signal,
+        timeoutMs: commandTimeoutMs,
+        maxOutputBytes,
+        ...(stdin === undefined ? {} : { stdin }),
+        ...(environment === undefined ? {} : { environment }),
+      });
+      hasFailed = result.code !== 0;
+      return result;
+    } finally {
+      // A command that the caller aborted says nothing about the scheduler.
+      if (isSlurm) onCommandEnd?.({ name, startedAt, endedAt: Date.now(), hasFailed: hasFailed && !signal.aborted });
+    }
   };
 }
 

@@ -60,7 +60,10 @@ export interface Spool {
 /** An upload takes one of the places of its user and of all users, so a sender that has stalled must not keep it. */
 const maxPauseMs = 60_000;
 
-export function createSpool(directory: string, options: { maxPauseMs?: number } = {}): Spool {
+export function createSpool(
+  directory: string,
+  options: { maxPauseMs?: number; onBytes?(bytes: number): void } = {},
+): Spool {
   const incoming = join(directory, 'incoming');
   const pathOf = (jobId: string) => join(directory, `${requireJobId(jobId)}.zip`);
   const syncDirectory = coalesceSyncs(directory);
@@ -83,6 +86,7 @@ export function createSpool(directory: string, options: { maxPauseMs?: number } 
       try {
         for await (const chunk of readChunks(body, options.maxPauseMs ?? maxPauseMs)) {
           bytes += chunk.length;
+          options.onBytes?.(chunk.length);
           if (bytes > maxBytes) throw tooLarge(bytes, maxBytes);
           hash.update(chunk);
           await buffer.append(chunk);

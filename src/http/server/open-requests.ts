@@ -22,6 +22,8 @@ export interface OpenRequestDeps {
   /** The gauge of the open requests of a kind. */
   gauge(kind: OpenRequestKind): { set(count: number): void };
   onRefusal(kind: OpenRequestKind): void;
+  /** Called at the end of a download, with the bytes that were sent. */
+  onDownload(bytes: number): void;
 }
 
 interface Wording {
@@ -60,7 +62,7 @@ const wordings: Record<OpenRequestKind, Wording> = {
   },
 };
 
-export function createOpenRequests({ limits, gauge, onRefusal }: OpenRequestDeps): OpenRequests {
+export function createOpenRequests({ limits, gauge, onRefusal, onDownload }: OpenRequestDeps): OpenRequests {
   const counts = new Map<string, number>();
   const gauges = {
     upload: gauge('upload'),
@@ -103,7 +105,14 @@ export function createOpenRequests({ limits, gauge, onRefusal }: OpenRequestDeps
     open,
     openUntilClosed(kind, userId, reply) {
       // The client may have disconnected while the token was checked: then there is no `close` to come.
-      if (!reply.raw.destroyed) reply.raw.once('close', open(kind, userId));
+      const { socket } = reply.raw;
+      if (reply.raw.destroyed || socket === null) return;
+      const close = open(kind, userId);
+      const sentBefore = socket.bytesWritten;
+      reply.raw.once('close', () => {
+        close();
+        if (kind === 'download') onDownload(socket.bytesWritten - sentBefore);
+      });
     },
   };
 }

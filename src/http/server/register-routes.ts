@@ -79,7 +79,7 @@ export interface RouteDeps {
   /** Between two heartbeats of an event stream. */
   heartbeatMs: number;
   openRequestLimits: OpenRequestLimits;
-  registry: Pick<Metrics, 'gauge' | 'increment'>;
+  registry: Pick<Metrics, 'gauge' | 'counter' | 'increment'>;
 }
 
 /**
@@ -93,6 +93,7 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limi
   const openRequests = createOpenRequests({
     limits: deps.openRequestLimits,
     gauge: (kind) => deps.registry.gauge('bursar_open_requests', { kind }),
+    onDownload: deps.registry.counter('bursar_download_bytes_total', {}).increment,
     onRefusal: (kind) => deps.registry.increment('bursar_refused_requests_total', { kind }),
   });
   const { access, account, users, sessions, audit, jobs, files, accounting, admin, systems, events, webhooks } =

@@ -42,7 +42,7 @@ export interface ServerDeps extends RouteDeps {
   trustProxy: readonly string[];
   rateLimits: RateLimitSettings;
   connectionLimits: ConnectionLimits;
-  registry: Pick<Metrics, 'gauge' | 'setGauge' | 'increment'>;
+  registry: Pick<Metrics, 'gauge' | 'counter' | 'setGauge' | 'increment'>;
   /** Changes with every commit to the database. Undefined if the database cannot tell. */
   commitVersion: (() => unknown) | undefined;
   responseCacheBytes: number;

@@ -4,6 +4,7 @@ import { BursarError } from '../../domain/errors.ts';
 import { checkServer } from './check-server.ts';
 import type { Db } from './handle.ts';
 import { migrate } from './migrations.ts';
+import { type DatabaseObserver, noObserver } from './observer.ts';
 import { openPostgres, type PostgresSettings } from './postgres.ts';
 import { openSqlite } from './sqlite.ts';
 
@@ -17,9 +18,13 @@ export interface DatabaseSettings {
 }
 
 /** Opens the database and migrates its schema to the latest version. Errors say what to do. */
-export async function openDatabase(settings: DatabaseSettings, dataFolder: string): Promise<Db> {
+export async function openDatabase(
+  settings: DatabaseSettings,
+  dataFolder: string,
+  observer: DatabaseObserver = noObserver,
+): Promise<Db> {
   await migrateDatabase(settings, dataFolder);
-  return connectDatabase(settings, dataFolder);
+  return connectDatabase(settings, dataFolder, observer);
 }
 
 /** A migration may change every row of a large table, so its statements have no time limit. */
@@ -34,10 +39,14 @@ async function migrateDatabase(settings: DatabaseSettings, dataFolder: string): 
 }
 
 /** Opens the database without migrating it. PostgreSQL is contacted by the first query. */
-export function connectDatabase(settings: DatabaseSettings, dataFolder: string): Db {
+export function connectDatabase(
+  settings: DatabaseSettings,
+  dataFolder: string,
+  observer: DatabaseObserver = noObserver,
+): Db {
   const address = parseDatabaseUrl(settings.url);
-  if (address.kind === 'sqlite') return openSqlite(resolve(dataFolder, address.file));
-  return openPostgres(toPostgresSettings(settings));
+  if (address.kind === 'sqlite') return openSqlite(resolve(dataFolder, address.file), observer);
+  return openPostgres(toPostgresSettings(settings), observer);
 }
 
 export function toPostgresSettings(settings: DatabaseSettings): PostgresSettings {

@@ -1,5 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import { BursarError } from '../../domain/errors.ts';
+import { type DatabaseObserver, noObserver } from './observer.ts';
 import { toBursarError, withBursarErrors } from './sqlite-errors.ts';
 
 /** One caller's writes within a group. Both methods let the next caller write, and return when the group has ended. */
@@ -45,7 +46,11 @@ interface Group {
  * each had been committed before the next. A caller gets its result after the commit: until then all writes of the group
  * can be lost.
  */
-export function createGroupWriter(database: Database, onCommit: () => void): GroupWriter {
+export function createGroupWriter(
+  database: Database,
+  onCommit: () => void,
+  observer: DatabaseObserver = noObserver,
+): GroupWriter {
   const lock = createLock();
   const statement = (sql: string) => {
     const prepared = database.prepare(sql);
@@ -113,8 +118,11 @@ export function createGroupWriter(database: Database, onCommit: () => void): Gro
   function commit(): void {
     if (current === undefined) return;
     const group = current;
+    const startedAt = performance.now();
     try {
       commitAll();
+      observer.onOperation('commit', performance.now() - startedAt);
+      observer.onGroupCommit(group.size);
       current = undefined;
       diskFailure = undefined;
       onCommit();

@@ -19,6 +19,7 @@ import { auditChain } from './migrations/0015-audit-chain.ts';
 import { identities } from './migrations/0016-identities.ts';
 import { signIn } from './migrations/0017-sign-in.ts';
 import { tokenNotices } from './migrations/0018-token-notices.ts';
+import { tracesAndClaims } from './migrations/0019-traces-and-claims.ts';
 import { findSchemaDifferences, requireExpectedSchema } from './schema-check.ts';
 
 /** Migrations are never changed or renamed after their release: databases store the names of those they have. */
@@ -44,6 +45,7 @@ function createMigrator(db: Db): Migrator {
     '0016-identities': identities,
     '0017-sign-in': signIn(dialect),
     '0018-token-notices': tokenNotices,
+    '0019-traces-and-claims': tracesAndClaims,
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

@@ -14,6 +14,7 @@ import type { PostgresAddress } from '../../config/database-url.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { postgresDialect } from './dialect.ts';
 import type { Db } from './handle.ts';
+import { type DatabaseObserver, noObserver } from './observer.ts';
 import { isConnectionLost, toBursarError } from './postgres-errors.ts';
 import type { Tables } from './tables.ts';
 
@@ -42,16 +43,26 @@ interface DiskFailure {
   last: BursarError | undefined;
 }
 
-export function openPostgres(settings: PostgresSettings): Db {
+export function openPostgres(settings: PostgresSettings, observer: DatabaseObserver = noObserver): Db {
   const names: StatementNames = new Map();
   const diskFailure: DiskFailure = { last: undefined };
-  const pool = () => createPgPool(settings, names, diskFailure);
+  let openPool: Pg.Pool | undefined;
+  const pool = async () => {
+    const { pool: created, Client } = await createPgPool(settings);
+    openPool = created;
+    return toKyselyPool(created, Client, (client) => wrapClient(client, { names, diskFailure, observer }), observer);
+  };
   const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   const backend = {
     dialect: postgresDialect,
     async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
       if (!names.has(query.sql)) names.set(query.sql, `bursar_${names.size + 1}`);
       return (await handle.executeQuery(query)).rows;
+    },
+    poolStatus() {
+      if (openPool === undefined) return undefined;
+      const { totalCount, idleCount: idle, waitingCount: waiting } = openPool;
+      return { idle, busy: totalCount - idle, waiting };
     },
     lastWriteFailure: () => diskFailure.last,
     async probeWrite(handle: Kysely<Tables>) {
@@ -76,26 +87,34 @@ export async function openClient(settings: PostgresSettings): Promise<Pg.Client>
 }
 
 /** Kysely calls this at the first query, so that SQLite sites never load the driver. */
-async function createPgPool(
-  settings: PostgresSettings,
-  names: StatementNames,
-  diskFailure: DiskFailure,
-): Promise<PostgresPool> {
+async function createPgPool(settings: PostgresSettings): Promise<{ pool: Pg.Pool; Client: typeof Pg.Client }> {
   const { default: pg } = await import('pg');
   const pool = new pg.Pool(poolConfig(settings, pg));
   // The pool has already dropped an idle connection that failed. An unhandled `error` would end the process.
   pool.on('error', () => undefined);
   // A connection in use: its current or next query fails and reports the error.
   pool.on('connect', (client) => client.on('error', () => undefined));
+  return { pool, Client: pg.Client };
+}
+
+function toKyselyPool(
+  pool: Pg.Pool,
+  Client: typeof Pg.Client,
+  wrap: (client: Pg.PoolClient) => PostgresPoolClient,
+  observer: DatabaseObserver,
+): PostgresPool {
   return {
-    Client: pg.Client as unknown as NonNullable<PostgresPool['Client']>,
+    Client: Client as unknown as NonNullable<PostgresPool['Client']>,
     options: pool.options,
     end: () => pool.end(),
     connect: async () => {
+      const startedAt = performance.now();
       try {
-        return wrapClient(await pool.connect(), names, diskFailure);
+        return wrap(await pool.connect());
       } catch (error) {
         throw toBursarError(error);
+      } finally {
+        observer.onOperation('acquire', performance.now() - startedAt);
       }
     },
   };
@@ -157,12 +176,32 @@ function readCertificates(file: string): string {
   }
 }
 
+interface ClientContext {
+  names: StatementNames;
+  diskFailure: DiskFailure;
+  observer: DatabaseObserver;
+}
+
 /** Translates errors into Bursar's, and keeps a lost connection from going back to the pool. */
-function wrapClient(client: Pg.PoolClient, names: StatementNames, diskFailure: DiskFailure): PostgresPoolClient {
+function wrapClient(client: Pg.PoolClient, { names, diskFailure, observer }: ClientContext): PostgresPoolClient {
   let isLost = false;
+  let transactionStartedAt: number | undefined;
+
+  function observe(text: string, startedAt: number): void {
+    const endedAt = performance.now();
+    if (text.startsWith('begin') || text.startsWith('start transaction')) transactionStartedAt = startedAt;
+    else if (transactionStartedAt === undefined) observer.onOperation('statement', endedAt - startedAt);
+    else if (text === 'commit' || text === 'rollback') {
+      if (text === 'commit') observer.onOperation('commit', endedAt - startedAt);
+      observer.onOperation('transaction', endedAt - transactionStartedAt);
+      transactionStartedAt = undefined;
+    }
+  }
+
   async function query(text: string, values: readonly unknown[]): Promise<unknown> {
     // A lost connection has rolled back. The caller should see the first error, not that of the rollback.
     if (isLost && text === 'rollback') return { command: 'ROLLBACK', rowCount: 0, rows: [] };
+    const startedAt = performance.now();
     try {
       const name = names.get(text);
       const config = { text, values: [...values], ...(name === undefined ? {} : { name }) };
@@ -172,6 +211,8 @@ function wrapClient(client: Pg.PoolClient, names: StatementNames, diskFailure: D
       const translated = toBursarError(error);
       if (translated instanceof BursarError && translated.code === 'storage_unavailable') diskFailure.last = translated;
       throw translated;
+    } finally {
+      observe(text, startedAt);
     }
   }
   return {

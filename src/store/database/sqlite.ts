@@ -21,6 +21,7 @@ import { type CommitVersion, createCommitVersion } from './commit-version.ts';
 import { sqliteDialect } from './dialect.ts';
 import { createGroupWriter, type GroupMember, type GroupWriter } from './group-commit.ts';
 import type { Backend, Db } from './handle.ts';
+import { type DatabaseObserver, noObserver } from './observer.ts';
 import { toBursarError, withBursarErrors } from './sqlite-errors.ts';
 import type { Tables } from './tables.ts';
 
@@ -38,23 +39,30 @@ interface Connections {
   /** Runs a statement on the writer outside of a transaction. */
   writeOutsideTransaction: RunStatement;
   commitVersion: CommitVersion;
+  observer: DatabaseObserver;
 }
 
 /** Opens a SQLite file, and creates it where there is none. Several processes may have it open. */
-export function openSqlite(file: string): Db {
+export function openSqlite(file: string, observer: DatabaseObserver = noObserver): Db {
   const { writer, reader } = openFile(file);
   const runOnReader = statementRunner(reader);
   const runOnWriter = statementRunner(writer);
   const commitVersion = createCommitVersion(reader);
-  const groups = createGroupWriter(writer, commitVersion.reset);
+  const groups = createGroupWriter(writer, commitVersion.reset, observer);
   const connections: Connections = {
     writer,
     reader,
     groups,
-    read: (query) => withBursarErrors(() => runOnReader(query)),
+    read: (query) => {
+      const startedAt = performance.now();
+      const result = withBursarErrors(() => runOnReader(query));
+      observer.onOperation('statement', performance.now() - startedAt);
+      return result;
+    },
     write: (query) => groups.run(() => runOnWriter(query)),
     writeOutsideTransaction: runOnWriter,
     commitVersion,
+    observer,
   };
   const kysely = new Kysely<Tables>({ dialect: new ReaderWriterDialect(connections) });
   return Object.assign(kysely, { backend: { ...sqliteBackend(connections), openReader: () => openReader(file) } });
@@ -198,6 +206,7 @@ class ReaderWriterConnection implements DatabaseConnection {
   readonly #connections: Connections;
   /** Set while this connection is in a transaction. */
   #member: GroupMember | undefined;
+  #beganAt = 0;
 
   constructor(connections: Connections) {
     this.#connections = connections;
@@ -230,14 +239,23 @@ class ReaderWriterConnection implements DatabaseConnection {
   }
 
   async begin(): Promise<void> {
-    this.#member = await this.#connections.groups.begin();
+    const { groups, observer } = this.#connections;
+    const startedAt = performance.now();
+    this.#member = await groups.begin();
+    this.#beganAt = performance.now();
+    observer.onOperation('acquire', this.#beganAt - startedAt);
   }
 
   /** After a commit that failed there is nothing left to roll back. */
   async end(how: 'commit' | 'rollback'): Promise<void> {
     const member = this.#member;
     this.#member = undefined;
-    await member?.[how]();
+    if (member === undefined) return;
+    try {
+      await member[how]();
+    } finally {
+      this.#connections.observer.onOperation('transaction', performance.now() - this.#beganAt);
+    }
   }
 }
 

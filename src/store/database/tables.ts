@@ -269,6 +269,10 @@ export interface Tables {
     due_at: number;
     /** How often the dispatcher has tried to submit the job, not counting tries that did not reach the engine. */
     tries: number;
+    /** Since when a dispatcher has been submitting the job; null between two tries. */
+    claimed_at: number | null;
+    /** The span of the submission, as a W3C `traceparent`; null without tracing. */
+    trace_parent: string | null;
     /** Since when the owner knows that the job cannot be submitted, and why it cannot; null for other jobs. */
     delayed_at: number | null;
     delay_reason: string | null;

@@ -73,7 +73,7 @@ export async function claimDueJob(
     order by due_at, id limit 1)`;
   const row = await tx
     .updateTable('jobs')
-    .set((eb) => ({ state: 'submitting', tries: eb('tries', '+', 1) }))
+    .set((eb) => ({ state: 'submitting', tries: eb('tries', '+', 1), claimed_at: now }))
     .where('id', '=', due)
     .where('state', 'in', dispatchableStates)
     .returningAll()
@@ -122,6 +122,7 @@ export async function postponeJob(
         job.cancelRequestedBy === null
           ? eb.case().when('cancel_requested_at', 'is', null).then(dueAt).else(cancelledDueAt).end()
           : dueAt,
+      claimed_at: null,
       ...(hasReachedEngine ? {} : { tries: job.tries - 1 }),
     }))
     .where('id', '=', job.id)
@@ -133,7 +134,7 @@ export async function postponeJob(
 export async function requeueJob(tx: Tx, jobId: string, engineRef: string, now: number): Promise<boolean> {
   const row = await tx
     .updateTable('jobs')
-    .set({ state: 'submitting', engine_ref: null, due_at: now })
+    .set({ state: 'submitting', engine_ref: null, due_at: now, claimed_at: null })
     .where('job_id', '=', jobId)
     .where('state', '=', 'queued')
     .where('engine_ref', '=', engineRef)

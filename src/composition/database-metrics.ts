@@ -1,0 +1,25 @@
+import type { Metrics } from '../metrics/metrics.ts';
+import type { Db } from '../store/database/handle.ts';
+import type { DatabaseObserver } from '../store/database/observer.ts';
+
+export function observeDatabase({ observe }: Pick<Metrics, 'observe'>): DatabaseObserver {
+  const labels = {
+    statement: { operation: 'statement' },
+    transaction: { operation: 'transaction' },
+    commit: { operation: 'commit' },
+    acquire: { operation: 'acquire' },
+  };
+  return {
+    onOperation: (operation, ms) => observe('bursar_database_operation_duration_seconds', labels[operation], ms / 1000),
+    onGroupCommit: (transactions) => observe('bursar_database_commit_transactions', {}, transactions),
+  };
+}
+
+/** Sets the gauges of the pool, if the database has one. */
+export function updatePoolGauges({ backend }: Db, { setGauge }: Pick<Metrics, 'setGauge'>): void {
+  const status = backend.poolStatus?.();
+  if (status === undefined) return;
+  setGauge('bursar_database_connections', { state: 'idle' }, status.idle);
+  setGauge('bursar_database_connections', { state: 'busy' }, status.busy);
+  setGauge('bursar_database_waiting', {}, status.waiting);
+}
