@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { toHpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
 import { bytesPerKb } from '../domain/units.ts';
-import { createSpool } from '../files/spool/spool.ts';
+import { createSpool, spoolFolder } from '../files/spool/spool.ts';
 import { createFileRemover } from '../files/workspaces/file-remover.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { createTopic } from '../services/events/topic.ts';
@@ -46,7 +46,7 @@ export function createDependencies(
     db: database.db,
     dataFolder,
     version,
-    spool: createSpool(join(dataFolder, 'spool'), {
+    spool: createSpool(spoolFolder(dataFolder), {
       onBytes: metrics.counter('bursar_upload_bytes_total', {}).increment,
     }),
     zipLimits: { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio },

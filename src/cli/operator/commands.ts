@@ -8,6 +8,7 @@ const helpHeading = 'For operators (on the host of the server):';
 export function addOperatorCommands(program: Command, version: string): void {
   const earlier = new Set(program.commands);
   serverCommands(program, version);
+  backupCommands(program);
   databaseCommands(program);
   accountCommands(program);
   auditCommands(program);
@@ -114,6 +115,23 @@ function ledgerCommands(program: Command): void {
     .action(async (options) => (await import('./ledger.ts')).verify(await readConfig(), options));
 }
 
+function backupCommands(program: Command): void {
+  program
+    .command('backup')
+    .description('back up the database and the zips of waiting jobs, and verify the copy; the server may be running')
+    .argument('[folder]', 'a new folder')
+    .option('--folder <folder>', 'write to a new folder in this one, named after the time')
+    .option('--keep <number>', 'with --folder: then remove all but this many of the newest backups')
+    .action(async (path: string | undefined, options) =>
+      (await import('./backup.ts')).backUp(await readConfig(), { ...options, path }),
+    );
+  program
+    .command('restore')
+    .description('restore a backup of the database and of the zips of waiting jobs; the database must be empty')
+    .argument('<folder>', 'a folder written by "bursar backup"')
+    .action(async (folder: string) => (await import('./backup.ts')).restore(await readConfig(), folder));
+}
+
 function databaseCommands(program: Command): void {
   const db = program.command('db').description('manage the database');
   db.command('status')
@@ -122,15 +140,25 @@ function databaseCommands(program: Command): void {
     .action(async (options) => (await import('./db.ts')).printStatus(await readConfig(), options));
   db.command('migrate')
     .description('apply pending migrations, as the next start would')
-    .action(async () => (await import('./db.ts')).migrateDatabase(await readConfig()));
+    .option('--plan', 'list them with what each does, and change nothing', false)
+    .action(async (options) => (await import('./db.ts')).migrateDatabase(await readConfig(), options));
   db.command('backup')
-    .description('write a consistent copy to a file; the server may be running')
-    .argument('<file>', 'a new file; the format is the same for SQLite and PostgreSQL')
-    .action(async (file: string) => (await import('./db.ts')).backUp(await readConfig(), file));
+    .description('write a consistent copy of the database to a file; the server may be running')
+    .argument('[file]', 'a new file; the format is the same for SQLite and PostgreSQL')
+    .option('--verify', 'restore the copy to a temporary database, and compare every row', false)
+    .option('--folder <folder>', 'write to a new file in this folder, named after the time')
+    .option('--keep <number>', 'with --folder: verify the new file, then remove all but this many of the newest')
+    .action(async (path: string | undefined, options) =>
+      (await import('./db-backup.ts')).backUpDatabase(await readConfig(), { ...options, path }),
+    );
+  db.command('verify')
+    .description('prove that a backup can be restored: to a temporary database beside it')
+    .argument('<file>', 'a file written by "db backup"')
+    .action(async (file: string) => (await import('./db-backup.ts')).verifyBackup(file));
   db.command('restore')
     .description('restore a backup of either database to an empty one')
     .argument('<file>', 'a file written by "db backup"')
-    .action(async (file: string) => (await import('./db.ts')).restore(await readConfig(), file));
+    .action(async (file: string) => (await import('./db-backup.ts')).restoreDatabase(await readConfig(), file));
   db.command('copy')
     .description('copy one database to an empty one; stop the server first')
     .requiredOption('--from <url>', 'such as sqlite:bursar.db')

@@ -1,29 +1,48 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
-import { parseDatabaseUrl } from '../../config/database-url.ts';
+import { join, resolve } from 'node:path';
 import { hidePassword } from '../../config/format.ts';
 import type { Config } from '../../config/schema.ts';
 import { BursarError } from '../../domain/errors.ts';
-import { checkServer } from '../../store/database/check-server.ts';
-import { connectDatabase, type DatabaseSettings } from '../../store/database/database.ts';
-import type { Db } from '../../store/database/handle.ts';
-import { getSchemaStatus, migrate, type SchemaStatus } from '../../store/database/migrations.ts';
+import { getSchemaStatus, listPendingMigrations, migrate, type SchemaStatus } from '../../store/database/migrations.ts';
 import { countRows } from '../../store/maintenance/copy-tables.ts';
 import { createDataFolder } from '../../store/maintenance/data-folder.ts';
-import { lockDataFolder } from '../../store/maintenance/instance-lock.ts';
-import { restoreSnapshot, type Snapshot, takeSnapshot } from '../../store/maintenance/snapshot.ts';
+import { restoreSnapshot, takeSnapshot } from '../../store/maintenance/snapshot.ts';
+import { sqliteFile, withConnection, withServerExcluded } from './db-connection.ts';
 import { exitCodes } from './exit-codes.ts';
-import { formatVerification } from './ledger.ts';
+import { printSnapshot } from './print-snapshot.ts';
 
-/** Applies the pending migrations, as the next start of a server would. */
-export async function migrateDatabase(config: Config): Promise<void> {
+/** Applies the pending migrations, as the next start of a server would. With `plan` it only lists them. */
+export async function migrateDatabase(config: Config, { plan }: { plan: boolean }): Promise<void> {
+  if (plan) return await printMigrationPlan(config);
   const applied = await withConnection(config, config.database.url, async (db) => {
     const { pending } = await getSchemaStatus(db);
     await migrate(db);
     return pending;
   });
   print(applied.length === 0 ? 'The schema is up to date.' : `Migrations applied: ${applied.join(', ')}.`);
+}
+
+async function printMigrationPlan(config: Config): Promise<void> {
+  const { url } = config.database;
+  const file = sqliteFile(config, url);
+  if (file !== null && !existsSync(file)) return print('The database does not exist yet. The first start creates it.');
+  const { pending, servers, rows } = await withConnection(config, url, async (db) => ({
+    pending: await listPendingMigrations(db),
+    servers: await db.backend.dialect.listServers(db),
+    rows: await countRows(db),
+  }));
+  if (pending.length === 0) return print('The schema is up to date.');
+  for (const { name, summary, isCompatible, rewrites } of pending) {
+    const sizes = rewrites.flatMap((table) => (rows.has(table) ? [`${table} (${rows.get(table)} rows)`] : []));
+    print(`${name}: ${summary}.`);
+    print(`  Rewrites: ${sizes.length === 0 ? 'nothing' : sizes.join(', ')}.`);
+    print(
+      `  Servers of the version before: ${isCompatible ? 'keep working until they are stopped' : 'must be stopped'}.`,
+    );
+  }
+  if (servers.length > 0) print(`Servers that use the database now: ${servers.join(', ')}.`);
+  print('Nothing was changed. Back up first, with the version that is in use: bursar backup FOLDER.');
 }
 
 export async function printStatus(config: Config, options: { json: boolean }): Promise<void> {
@@ -51,25 +70,6 @@ function formatSchemaStatus({ pending, differences }: SchemaStatus): string {
   return pending.length === 0 ? 'up to date' : `pending migrations: ${pending.join(', ')}`;
 }
 
-/** A server may be running. */
-export async function backUp(config: Config, file: string): Promise<void> {
-  if (existsSync(file)) throw new BursarError('conflict', `${file} already exists. Choose another file name.`);
-  const snapshot = await withConnection(config, config.database.url, (db) => takeSnapshot(db, resolve(file)));
-  printSnapshot(`Backed up to ${file}`, snapshot);
-}
-
-export async function restore(config: Config, file: string): Promise<void> {
-  const { url } = config.database;
-  createDataFolder(resolve(config.data));
-  const snapshot = await withServerExcluded(config, url, () =>
-    withConnection(config, url, async (db) => {
-      await migrate(db);
-      return await restoreSnapshot(resolve(file), db, resolve(config.data));
-    }),
-  );
-  printSnapshot(`Restored from ${file}`, snapshot);
-}
-
 /** Copies one database to another. The server must be stopped: its writes during the copy would be lost. */
 export async function copyDatabase(config: Config, { from, to }: { from: string; to: string }): Promise<void> {
   const source = sqliteFile(config, from);
@@ -90,43 +90,6 @@ export async function copyDatabase(config: Config, { from, to }: { from: string;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-async function withConnection<T>(config: Config, url: string, use: (db: Db) => Promise<T>): Promise<T> {
-  // Copying a whole table may exceed any statement timeout.
-  const settings: DatabaseSettings = { ...config.database, url, statementTimeoutSeconds: 0 };
-  const db = connectDatabase(settings, resolve(config.data));
-  try {
-    await checkServer(db, url);
-    return await use(db);
-  } finally {
-    await db.destroy();
-  }
-}
-
-/**
- * Holds the lock of the data folder during `action`, so that no server can use a SQLite database. On PostgreSQL there is
- * no such lock: the operator must stop the servers.
- */
-async function withServerExcluded<T>(config: Config, url: string, action: () => Promise<T>): Promise<T> {
-  const file = sqliteFile(config, url);
-  const unlock = file === null ? () => undefined : lockDataFolder(dirname(file));
-  try {
-    return await action();
-  } finally {
-    unlock();
-  }
-}
-
-/** The path of a SQLite database; null for PostgreSQL. */
-function sqliteFile(config: Config, url: string): string | null {
-  const address = parseDatabaseUrl(url);
-  return address.kind === 'sqlite' ? resolve(config.data, address.file) : null;
-}
-
-function printSnapshot(title: string, { rows, verification }: Snapshot): void {
-  process.stdout.write(`${title}: ${rows} rows.\n${formatVerification(verification)}`);
-  if (!verification.balanced) process.exitCode = exitCodes.failure;
 }
 
 function print(line: string): void {

@@ -60,6 +60,8 @@ export interface Spool {
 /** An upload takes one of the places of its user and of all users, so a sender that has stalled must not keep it. */
 const maxPauseMs = 60_000;
 
+export const spoolFolder = (dataFolder: string) => join(dataFolder, 'spool');
+
 export function createSpool(
   directory: string,
   options: { maxPauseMs?: number; onBytes?(bytes: number): void } = {},

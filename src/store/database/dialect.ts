@@ -27,6 +27,11 @@ export interface Dialect {
    */
   isRetryableConflict(error: unknown): boolean;
 
+  /**
+   * The servers that run on the database, by host and process id. Empty on SQLite: the lock of the data folder excludes a
+   * second server.
+   */
+  listServers(db: Handle): Promise<string[]>;
   /** SQL that describes the schema, as `schema-check.ts` needs it. */
   schemaQuery: string;
   /** The schema of the tables. SQLite has none. */
@@ -58,6 +63,7 @@ export const sqliteDialect: Dialect = {
   dropAppendOnlyTriggers: (table) => ['update', 'delete'].map((change) => `drop trigger ${table}_refuse_${change}`),
   toMonth: (column) => `strftime('%Y-%m', ${column} / 1000, 'unixepoch')`,
   isRetryableConflict: () => false,
+  listServers: async () => [],
   schemaQuery: sqliteSchemaQuery,
   schemaName: async () => null,
   async foreignKeys(db) {
@@ -108,6 +114,14 @@ export const postgresDialect: Dialect = {
   dropAppendOnlyTriggers: (table) => [`drop function ${table}_refuse() cascade`],
   toMonth: (column) => `to_char(to_timestamp(${column} / 1000) at time zone 'UTC', 'YYYY-MM')`,
   isRetryableConflict: (error) => retryableCodes.includes((error as { code?: string }).code ?? ''),
+  async listServers(db) {
+    // Every server has a connection that only listens (`pg-notify.ts`). Commands, and servers that are starting, have none.
+    const { rows } = await sql<{ name: string }>`
+      select distinct substr(application_name, 8) as name from pg_stat_activity
+      where datname = current_database() and application_name like 'bursar %' and query = 'listen bursar'
+      order by 1`.execute(db);
+    return rows.map(({ name }) => name);
+  },
   schemaQuery: postgresSchemaQuery,
   async schemaName(db) {
     const { rows } = await sql<{ name: string }>`select current_schema() as name`.execute(db);

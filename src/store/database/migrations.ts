@@ -1,6 +1,7 @@
 import { Migrator } from 'kysely/migration';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from './handle.ts';
+import { type MigrationNote, migrationNotes } from './migration-notes.ts';
 import { initialSchema } from './migrations/0001-initial-schema.ts';
 import { systems } from './migrations/0002-systems.ts';
 import { eventsAndWebhooks } from './migrations/0003-events-and-webhooks.ts';
@@ -22,12 +23,14 @@ import { tokenNotices } from './migrations/0018-token-notices.ts';
 import { tracesAndClaims } from './migrations/0019-traces-and-claims.ts';
 import { findSchemaDifferences, requireExpectedSchema } from './schema-check.ts';
 
+/** Its file was renamed, but existing databases know it by this name. */
+const firstMigration = '0001-ground';
+
 /** Migrations are never changed or renamed after their release: databases store the names of those they have. */
 function createMigrator(db: Db): Migrator {
   const dialect = db.backend.dialect;
   const migrations = {
-    // Its file was renamed, but existing databases know it by this name.
-    '0001-ground': initialSchema(dialect),
+    [firstMigration]: initialSchema(dialect),
     '0002-systems': systems,
     '0003-events-and-webhooks': eventsAndWebhooks(dialect),
     '0004-lists': lists,
@@ -59,11 +62,15 @@ export interface SchemaStatus {
 
 /** Lists the migrations that the database has and those that it lacks. */
 export async function getSchemaStatus(db: Db): Promise<SchemaStatus> {
+  const { applied, pending } = await listMigrations(db);
+  return { applied, pending, differences: pending.length === 0 ? await findSchemaDifferences(db) : [] };
+}
+
+async function listMigrations(db: Db): Promise<{ applied: string[]; pending: string[] }> {
   const migrations = await createMigrator(db).getMigrations();
   const names = (isApplied: boolean) =>
     migrations.filter(({ executedAt }) => (executedAt !== undefined) === isApplied).map(({ name }) => name);
-  const pending = names(false);
-  return { applied: names(true), pending, differences: pending.length === 0 ? await findSchemaDifferences(db) : [] };
+  return { applied: names(true), pending: names(false) };
 }
 
 /**
@@ -75,9 +82,38 @@ export async function migrate(db: Db): Promise<void> {
   await requireExpectedSchema(db);
 }
 
+export interface PendingMigration extends MigrationNote {
+  name: string;
+}
+
+export async function listPendingMigrations(db: Db): Promise<PendingMigration[]> {
+  const { pending } = await listMigrations(db);
+  return pending.map((name) => ({ name, ...requireNote(name) }));
+}
+
+function requireNote(name: string): MigrationNote {
+  const note = migrationNotes[name];
+  if (note === undefined) throw new Error(`the migration ${name} has no note`);
+  return note;
+}
+
+/** Throws if servers are running that would fail after one of the migrations, or write in the old format. */
+async function requireNoOldServers(db: Db): Promise<void> {
+  const breaking = (await listPendingMigrations(db)).find(({ isCompatible }) => !isCompatible);
+  if (breaking === undefined || breaking.name === firstMigration) return;
+  const servers = await db.backend.dialect.listServers(db);
+  if (servers.length === 0) return;
+  throw new BursarError(
+    'conflict',
+    `The migration ${breaking.name} cannot be applied while servers of an older version use the database: ` +
+      `${servers.join(', ')}. Stop them first. Jobs go on meanwhile.`,
+  );
+}
+
 /** Applies the pending migrations. Other instances that start meanwhile wait. */
 export async function applyMigrations(db: Db): Promise<void> {
   const migrator = createMigrator(db);
+  await requireNoOldServers(db);
   const { error } = await migrator.migrateToLatest();
   if (error === undefined) return;
   // Kysely reports so that the database has a migration that this version lacks.

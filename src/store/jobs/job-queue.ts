@@ -282,3 +282,16 @@ export async function findInputJobs(db: Db, jobIds: readonly string[]) {
   }
   return { existing, needingInput };
 }
+
+/** The jobs that need a zip of the spool: they have one, it is not in the database, and no engine has received it. */
+export async function listJobsWithSpooledZip(db: Db): Promise<{ jobId: string; state: JobState }[]> {
+  return await db
+    .selectFrom('jobs')
+    .leftJoin('inputs', 'inputs.job', 'jobs.id')
+    .select(['job_id as jobId', 'state'])
+    .where('state', 'in', dispatchableStates)
+    .where('input_sha256', 'is not', null)
+    .where('inputs.job', 'is', null)
+    .orderBy('jobs.id')
+    .execute();
+}

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
+import { createTableDigest, type TableDigests } from './table-digests.ts';
 
 /** A table as the database describes it. So new tables are copied without being listed here. */
 interface Table {
@@ -26,24 +27,50 @@ export async function countRows(db: Db): Promise<Map<string, number>> {
 
 /**
  * Copies every row of every table, and the last assigned ids, so that no id is reused. Both databases must have the same
- * schema, and the target must be empty. On PostgreSQL the source must be a transaction.
+ * schema, and the target must be empty. On PostgreSQL the source must be a transaction. Returns digests of the rows that
+ * were read.
  */
-export async function copyTables(from: Db, to: Tx): Promise<void> {
-  const { lastId } = from.backend.dialect;
+export async function copyTables(from: Db, to: Tx): Promise<TableDigests> {
   const { setLastId } = to.backend.dialect;
+  const digests = new Map<string, string>();
   for (const table of await describeTables(from)) {
-    await copyRows(from, to, table);
-    if (table.hasGeneratedIds) await setLastId(to, table.name, await lastId(from, table.name));
+    const { name, columns } = table;
+    const names = sql.join(columns.map((column) => sql.ref(column)));
+    const digest = await readRows(from, table, async (rows) => {
+      const values = rows.map((row) => sql`(${sql.join(columns.map((column) => row[column]))})`);
+      await sql`insert into ${sql.table(name)} (${names}) values ${sql.join(values)}`.execute(to);
+    });
+    if (table.hasGeneratedIds) await setLastId(to, name, await readLastId(from, table));
+    digests.set(name, digest);
   }
+  return digests;
 }
 
-async function copyRows(from: Db, to: Tx, { name, columns, hasBytes }: Table): Promise<void> {
+/** Reads every row. On PostgreSQL the handle must be a transaction. */
+export async function digestTables(db: Db): Promise<TableDigests> {
+  const digests = new Map<string, string>();
+  for (const table of await describeTables(db)) digests.set(table.name, await readRows(db, table));
+  return digests;
+}
+
+/** Passes the rows of a table on in batches. Returns their digest, which includes the last assigned id. */
+async function readRows(
+  db: Db,
+  table: Table,
+  onRows?: (rows: readonly Record<string, unknown>[]) => Promise<void>,
+): Promise<string> {
+  const { name, columns, hasBytes } = table;
   const batchSize = hasBytes ? maxLargeRows : Math.floor(maxValues / columns.length);
-  for await (const rows of from.backend.dialect.readTable(from, name, batchSize)) {
-    const values = rows.map((row) => sql`(${sql.join(columns.map((column) => row[column]))})`);
-    const names = sql.join(columns.map((column) => sql.ref(column)));
-    await sql`insert into ${sql.table(name)} (${names}) values ${sql.join(values)}`.execute(to);
+  const digest = createTableDigest(columns);
+  for await (const rows of db.backend.dialect.readTable(db, name, batchSize)) {
+    for (const row of rows) digest.add(row);
+    await onRows?.(rows);
   }
+  return digest.finish(await readLastId(db, table));
+}
+
+async function readLastId(db: Db, { name, hasGeneratedIds }: Table): Promise<number> {
+  return hasGeneratedIds ? await db.backend.dialect.lastId(db, name) : 0;
 }
 
 /** Lists the tables, each after the tables that its foreign keys refer to. */

@@ -6,10 +6,12 @@ import { connectDatabase, openDatabase } from '../database/database.ts';
 import type { Db } from '../database/handle.ts';
 import { getSchemaStatus } from '../database/migrations.ts';
 import { inTransaction, runWithoutRetry } from '../database/transaction.ts';
+import { type AuditVerification, verifyAudit } from '../identity/verify-audit.ts';
 import { type LedgerVerification, verifyLedger } from '../ledger/verify-ledger.ts';
 import { releaseAllLeases } from '../systems/leases.ts';
-import { copyTables, countRows } from './copy-tables.ts';
+import { copyTables, countRows, digestTables } from './copy-tables.ts';
 import { clearDataFolderId } from './data-folder.ts';
+import { findDifferentTables, type TableDigests } from './table-digests.ts';
 
 /**
  * A snapshot is one SQLite file with the state of either database at one time. So a backup of one kind of database can be
@@ -18,17 +20,26 @@ import { clearDataFolderId } from './data-folder.ts';
 export interface Snapshot {
   /** The number of rows of all tables. */
   rows: number;
-  verification: LedgerVerification;
+  ledger: LedgerVerification;
 }
+
+/** A snapshot whose rows were restored to a database, compared there row by row, and checked. */
+export interface RestoredSnapshot extends Snapshot {
+  audit: AuditVerification;
+}
+
+/** With the audit trail if the snapshot was verified. */
+export type TakenSnapshot = Snapshot & Partial<RestoredSnapshot>;
 
 const fileSettings = { connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 0 };
 const sqliteSettings = (file: string) => ({ ...fileSettings, url: `sqlite:${resolve(file)}` });
 
 /**
- * Writes a snapshot while the database stays in use. After success the file is complete, synced and verified, and only its
- * owner can read it. After a failure there is none. Throws if the schema is not up to date.
+ * Writes a snapshot while the database stays in use. After success the file is complete and synced, and only its owner can
+ * read it; with `verify`, it was restored and compared, and the result is that of `verifySnapshot`. After a failure there is
+ * no file. Throws if the schema is not up to date.
  */
-export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
+export async function takeSnapshot(db: Db, file: string, options?: { verify: boolean }): Promise<TakenSnapshot> {
   await requireCurrentSchema(db);
   const partial = `${file}.partial`;
   await rm(partial, { force: true });
@@ -38,7 +49,7 @@ export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
     if (db.backend.dialect.name === 'sqlite') await sql`vacuum into ${partial}`.execute(db);
     else await copyToFile(db, partial);
     await withSqliteFile(partial, detachFromInstances);
-    const snapshot = await withSqliteFile(partial, summarize);
+    const snapshot = options?.verify ? await verifySnapshot(partial) : await withSqliteFile(partial, summarize);
     await syncAndRename(partial, file);
     return snapshot;
   } catch (error) {
@@ -57,15 +68,17 @@ async function detachFromInstances(db: Db): Promise<void> {
 async function copyToFile(db: Db, file: string): Promise<void> {
   await withSqliteFile(file, async (target) => {
     const builder = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
-    await runWithoutRetry(db, builder, (from) => inTransaction(target, (to) => copyTables(from, to)));
+    const read = await runWithoutRetry(db, builder, (from) => inTransaction(target, (to) => copyTables(from, to)));
+    requireEqual(read, await digestTables(target), 'the database');
   });
 }
 
 /**
  * Fills an empty database from a snapshot in one transaction: after a failure it is still empty. The snapshot is copied
- * into `folder` and there migrated to the latest schema; the file itself is only read.
+ * into `folder` and there migrated to the latest schema; the file itself is only read. After success the database has the
+ * rows of the snapshot.
  */
-export async function restoreSnapshot(file: string, db: Db, folder: string): Promise<Snapshot> {
+export async function restoreSnapshot(file: string, db: Db, folder: string): Promise<RestoredSnapshot> {
   const workFolder = await mkdtemp(join(folder, 'restoring-'));
   const copy = join(workFolder, 'snapshot.db');
   try {
@@ -73,29 +86,53 @@ export async function restoreSnapshot(file: string, db: Db, folder: string): Pro
       throw new BursarError('not_found', `Cannot read ${file}: ${(cause as Error).message}`, { cause });
     });
     await requireSnapshot(copy, file);
-    return await withSqliteFile(copy, async (from) => {
-      const expected = await summarize(from);
+    return await withSqliteFile(copy, async (from) =>
       // Without retries: a conflict on an empty database means that another process writes to it, or that the snapshot is
       // not consistent, and copying it again takes as long.
-      return await runWithoutRetry(db, db.transaction(), async (to) => {
+      runWithoutRetry(db, db.transaction(), async (to) => {
         await requireEmpty(to);
-        await copyTables(from, to);
-        const restored = await summarize(to);
-        if (JSON.stringify(restored) !== JSON.stringify(expected)) {
-          throw new Error('the restored database differs from the snapshot; the restore was rolled back');
-        }
-        return restored;
-      });
-    });
+        const read = await copyTables(from, to);
+        requireEqual(read, await digestTables(to), 'the snapshot');
+        return { ...(await summarize(to)), audit: await verifyAudit(to) };
+      }),
+    );
   } finally {
     await rm(workFolder, { recursive: true, force: true });
   }
 }
 
+/**
+ * Restores a snapshot into a temporary SQLite database beside the file, and removes that again. Throws if the file is
+ * damaged, or if the rows of the restored database differ.
+ */
+export async function verifySnapshot(file: string): Promise<RestoredSnapshot> {
+  const folder = await mkdtemp(join(dirname(file), temporaryFolderPrefix)).catch((cause) => {
+    const message = `Cannot create a folder beside ${file} for the restored database: ${(cause as Error).message}`;
+    throw new BursarError('not_found', message, { cause });
+  });
+  try {
+    return await withSqliteFile(join(folder, 'restored.db'), (db) => restoreSnapshot(file, db, folder));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The temporary folder of a verification. One that remains after a crash can be removed. */
+const temporaryFolderPrefix = '.bursar-verifying-';
+
+function requireEqual(expected: TableDigests, found: TableDigests, source: string): void {
+  const tables = findDifferentTables(expected, found);
+  if (tables.length === 0) return;
+  throw new BursarError(
+    'conflict',
+    `The copy differs from ${source} in the tables ${tables.join(', ')}. Nothing was kept.`,
+  );
+}
+
 async function summarize(db: Db): Promise<Snapshot> {
   const counts = await countRows(db);
   const rows = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  return { rows, verification: await verifyLedger(db) };
+  return { rows, ledger: await verifyLedger(db) };
 }
 
 async function withSqliteFile<T>(file: string, use: (db: Db) => Promise<T>): Promise<T> {
@@ -110,7 +147,11 @@ async function withSqliteFile<T>(file: string, use: (db: Db) => Promise<T>): Pro
 async function requireCurrentSchema(db: Db): Promise<void> {
   const { pending } = await getSchemaStatus(db);
   if (pending.length === 0) return;
-  throw new BursarError('conflict', 'The schema of the database is not up to date. Run "bursar db migrate" first.');
+  throw new BursarError(
+    'conflict',
+    'The schema of the database is not up to date. Before an upgrade, back up with the version that is in use; after it, ' +
+      'run "bursar db migrate" first.',
+  );
 }
 
 async function requireEmpty(db: Db): Promise<void> {
@@ -125,17 +166,33 @@ async function requireEmpty(db: Db): Promise<void> {
 /** Any other file, or the database of another program, would be restored as an empty database. */
 async function requireSnapshot(copy: string, file: string): Promise<void> {
   let applied = 0;
+  let damage: string | undefined;
+  let db: Db | undefined;
   try {
-    const db = connectDatabase(sqliteSettings(copy), '.');
-    applied = (await getSchemaStatus(db).finally(() => db.destroy())).applied.length;
+    db = connectDatabase(sqliteSettings(copy), '.');
+    damage = await findDamage(db);
+    applied = damage === undefined ? (await getSchemaStatus(db)).applied.length : 1;
   } catch {
     // Not a SQLite file.
+  } finally {
+    await db?.destroy();
   }
   if (applied === 0)
     throw new BursarError(
       'invalid_argument',
       `${file} is not a Bursar backup. Name a file that "bursar db backup" wrote.`,
     );
+  if (damage !== undefined)
+    throw new BursarError('invalid_argument', `${file} is damaged: ${damage}. Use another backup.`);
+}
+
+async function findDamage(db: Db): Promise<string | undefined> {
+  try {
+    const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check(1)`.execute(db);
+    return rows[0]?.integrity_check === 'ok' ? undefined : rows[0]?.integrity_check;
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 async function syncAndRename(partial: string, file: string): Promise<void> {

@@ -1,0 +1,40 @@
+import { dirname, resolve } from 'node:path';
+import { parseDatabaseUrl } from '../../config/database-url.ts';
+import type { Config } from '../../config/schema.ts';
+import { checkServer } from '../../store/database/check-server.ts';
+import { connectDatabase, type DatabaseSettings } from '../../store/database/database.ts';
+import type { Db } from '../../store/database/handle.ts';
+import { lockDataFolder } from '../../store/maintenance/instance-lock.ts';
+
+/** Opens a database without migrating it. */
+export async function withConnection<T>(config: Config, url: string, use: (db: Db) => Promise<T>): Promise<T> {
+  // Copying a whole table may exceed any statement timeout.
+  const settings: DatabaseSettings = { ...config.database, url, statementTimeoutSeconds: 0 };
+  const db = connectDatabase(settings, resolve(config.data));
+  try {
+    await checkServer(db, url);
+    return await use(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+/**
+ * Holds the lock of the data folder during `action`, so that no server can use a SQLite database. On PostgreSQL there is
+ * no such lock: the operator must stop the servers.
+ */
+export async function withServerExcluded<T>(config: Config, url: string, action: () => Promise<T>): Promise<T> {
+  const file = sqliteFile(config, url);
+  const unlock = file === null ? () => undefined : lockDataFolder(dirname(file));
+  try {
+    return await action();
+  } finally {
+    unlock();
+  }
+}
+
+/** The path of a SQLite database; null for PostgreSQL. */
+export function sqliteFile(config: Config, url: string): string | null {
+  const address = parseDatabaseUrl(url);
+  return address.kind === 'sqlite' ? resolve(config.data, address.file) : null;
+}
