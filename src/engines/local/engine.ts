@@ -1,13 +1,15 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { assertNever, BursarError, errnoCode } from '../../domain/errors.ts';
+import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { StartDetached } from '../../shell/process.ts';
-import type { Engine } from '../engine.ts';
+import type { Engine, MissingJobStatus } from '../engine.ts';
+import { createEndedJobs } from './ended-jobs.ts';
 import { buildCancelledEnd, type JobLimits } from './job-end.ts';
 import { createJobList, type LocalJob } from './job-list.ts';
 import { signalProcess } from './processes.ts';
-import { claimJob, publishRequest, readStart, requestCancellation } from './records.ts';
+import { claimJob, hasRequest, publishRequest, readStart, requestCancellation } from './records.ts';
 import type { Account, LocalSandbox } from './sandbox.ts';
 import { createScheduler } from './scheduler.ts';
 
@@ -53,6 +55,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     lastError = message;
   };
   const list = createJobList({ directory, totalCores: cores, limits, supervisorGraceSeconds, now, onError });
+  const endedJobs = createEndedJobs(join(directory, '.ended'), now);
   const scheduler = createScheduler({
     list,
     totalCores: cores,
@@ -94,17 +97,35 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
 
     find: (jobs, signal) =>
       mapErrors(signal, async () => {
-        const found = jobs.filter(({ jobId }) => list.get(jobId) !== undefined);
+        const unknown = new Set(jobs.map(({ jobId }) => jobId).filter((jobId) => list.get(jobId) === undefined));
+        const ended = await endedJobs.find(unknown, 0);
+        const found = jobs.filter(({ jobId }) => !unknown.has(jobId) || ended.has(jobId));
         return new Map(found.map(({ jobId }) => [jobId, toRef(jobId)]));
       }),
 
     // Jobs need not be held: a supervisor claims a job before running it, so that no job runs twice.
     release: async () => undefined,
     discard: async () => undefined,
-    // No job goes missing, and every report is right: the records are durable.
+    // Every report is right: the records are durable.
     readEndRecords: async () => new Map(),
     preventStart: async () => true,
-    inspectMissing: async () => new Map(),
+
+    // No job goes missing, unless its record was removed, or the database was restored and still waits for its end.
+    inspectMissing: (missing, signal) =>
+      mapErrors(signal, async () => {
+        const since = Math.min(...[...missing.values()].map(({ acceptedAt }) => acceptedAt));
+        const ended = await endedJobs.find(new Set(missing.keys()), since);
+        const statuses = new Map<string, MissingJobStatus>();
+        for (const jobId of missing.keys()) {
+          const end = ended.get(jobId);
+          if (end !== undefined) {
+            const record = { ...end, wasTerminated: false, writtenAt: end.endedAt };
+            statuses.set(jobId, { record, isForgotten: true });
+          } else if (!(await hasRequest(list.folderFor(jobId))))
+            statuses.set(jobId, { record: 'not_ended', isForgotten: true });
+        }
+        return statuses;
+      }),
 
     observe: (_expected, signal) =>
       mapErrors(signal, async () => {
@@ -124,6 +145,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     forget: (jobIds, signal) =>
       mapErrors(signal, () =>
         scheduler.withExclusiveList(async () => {
+          await endedJobs.add(endsOf(jobIds.map((jobId) => list.get(jobId))));
           for (const jobId of jobIds) await list.forget(jobId);
         }),
       ),
@@ -146,6 +168,10 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
 
     close: () => scheduler.stop(),
   };
+}
+
+function endsOf(jobs: readonly (LocalJob | undefined)[]): Map<string, JobEnd> {
+  return new Map(jobs.flatMap((job) => (job?.state.kind === 'finished' ? [[job.jobId, job.state.end] as const] : [])));
 }
 
 const toRef = (jobId: string) => `local:${jobId}`;

@@ -295,3 +295,9 @@ export async function listJobsWithSpooledZip(db: Db): Promise<{ jobId: string; s
     .orderBy('jobs.id')
     .execute();
 }
+
+/** Counts a try that another instance may have made: the dispatcher asks the engine for a job after its first try. */
+export async function countPossibleTry(db: Db): Promise<void> {
+  const jobs = db.updateTable('jobs').where('state', 'in', dispatchableStates);
+  await jobs.set((eb) => ({ tries: eb('tries', '+', 1) })).execute();
+}

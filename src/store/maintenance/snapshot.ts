@@ -7,6 +7,7 @@ import type { Db } from '../database/handle.ts';
 import { getSchemaStatus } from '../database/migrations.ts';
 import { inTransaction, runWithoutRetry } from '../database/transaction.ts';
 import { type AuditVerification, verifyAudit } from '../identity/verify-audit.ts';
+import { countPossibleTry } from '../jobs/job-queue.ts';
 import { type LedgerVerification, verifyLedger } from '../ledger/verify-ledger.ts';
 import { releaseAllLeases } from '../systems/leases.ts';
 import { copyTables, countRows, digestTables } from './copy-tables.ts';
@@ -58,10 +59,14 @@ export async function takeSnapshot(db: Db, file: string, options?: { verify: boo
   }
 }
 
-/** Removes the data folder id and the leases: an instance on the snapshot has its own data folder. */
+/**
+ * Removes the data folder id and the leases: an instance on the snapshot has its own data folder. Waiting jobs may be
+ * submitted after the snapshot: an instance on it asks their engine before it submits them.
+ */
 async function detachFromInstances(db: Db): Promise<void> {
   await clearDataFolderId(db);
   await releaseAllLeases(db);
+  await countPossibleTry(db);
 }
 
 /** Copies a repeatable-read snapshot of PostgreSQL, which blocks no writer. */
