@@ -16,8 +16,8 @@ const maxAgeMs = 30 * msPerDay;
  */
 export interface EndedJobs {
   add(ends: ReadonlyMap<string, JobEnd>): Promise<void>;
-  /** Returns the ends of those jobs that are known to have ended since a time. */
-  find(jobIds: ReadonlySet<string>, since: number): Promise<Map<string, JobEnd>>;
+  /** Returns the ends of those jobs that are known to have ended. */
+  find(jobIds: readonly string[]): Promise<Map<string, JobEnd>>;
 }
 
 export function createEndedJobs(directory: string, now: () => number): EndedJobs {
@@ -41,16 +41,18 @@ export function createEndedJobs(directory: string, now: () => number): EndedJobs
       await appendFile(join(directory, name), lines.join(''), { mode: 0o600 });
     },
 
-    async find(jobIds, since) {
+    async find(jobIds) {
+      if (jobIds.length === 0) return new Map();
+      const wanted = new Set(jobIds);
       const found = new Map<string, JobEnd>();
       const names = await readdir(directory).catch((error) => {
         if (errnoCode(error) === 'ENOENT') return [];
         throw error;
       });
-      for (const name of names.filter((name) => name >= nameOf(since))) {
+      for (const name of names) {
         for (const line of (await readFile(join(directory, name), 'utf8')).split('\n')) {
           const ended = parseLine(line);
-          if (ended !== undefined && jobIds.has(ended.jobId)) found.set(ended.jobId, ended.end);
+          if (ended !== undefined && wanted.has(ended.jobId)) found.set(ended.jobId, ended.end);
         }
       }
       return found;

@@ -56,6 +56,9 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
   };
   const list = createJobList({ directory, totalCores: cores, limits, supervisorGraceSeconds, now, onError });
   const endedJobs = createEndedJobs(join(directory, '.ended'), now);
+  let lastExpected: ReadonlyMap<string, string> | undefined;
+  /** Ends of jobs that the engine has forgotten, and that the caller expects. */
+  let expectedEnds = new Map<string, JobEnd>();
   const scheduler = createScheduler({
     list,
     totalCores: cores,
@@ -97,9 +100,9 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
 
     find: (jobs, signal) =>
       mapErrors(signal, async () => {
-        const unknown = new Set(jobs.map(({ jobId }) => jobId).filter((jobId) => list.get(jobId) === undefined));
-        const ended = await endedJobs.find(unknown, 0);
-        const found = jobs.filter(({ jobId }) => !unknown.has(jobId) || ended.has(jobId));
+        const jobIds = jobs.map(({ jobId }) => jobId);
+        const ended = await endedJobs.find(jobIds.filter((jobId) => list.get(jobId) === undefined));
+        const found = jobs.filter(({ jobId }) => list.get(jobId) !== undefined || ended.has(jobId));
         return new Map(found.map(({ jobId }) => [jobId, toRef(jobId)]));
       }),
 
@@ -110,27 +113,28 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     readEndRecords: async () => new Map(),
     preventStart: async () => true,
 
-    // No job goes missing, unless its record was removed, or the database was restored and still waits for its end.
+    // No job goes missing, unless its record was removed.
     inspectMissing: (missing, signal) =>
       mapErrors(signal, async () => {
-        const since = Math.min(...[...missing.values()].map(({ acceptedAt }) => acceptedAt));
-        const ended = await endedJobs.find(new Set(missing.keys()), since);
         const statuses = new Map<string, MissingJobStatus>();
-        for (const jobId of missing.keys()) {
-          const end = ended.get(jobId);
-          if (end !== undefined) {
-            const record = { ...end, wasTerminated: false, writtenAt: end.endedAt };
-            statuses.set(jobId, { record, isForgotten: true });
-          } else if (!(await hasRequest(list.folderFor(jobId))))
+        for (const jobId of missing.keys())
+          if (!(await hasRequest(list.folderFor(jobId))))
             statuses.set(jobId, { record: 'not_ended', isForgotten: true });
-        }
         return statuses;
       }),
 
-    observe: (_expected, signal) =>
+    observe: (expected, signal) =>
       mapErrors(signal, async () => {
         lastError = null;
-        return (await scheduler.poll()).map(toObservation);
+        if (expected !== lastExpected) {
+          // Unknown jobs are expected only of a database that was restored, and of one that has not stored their ends yet.
+          expectedEnds = await endedJobs.find([...expected.keys()].filter((jobId) => list.get(jobId) === undefined));
+          lastExpected = expected;
+        }
+        const ended = [...expectedEnds].map(([jobId, end]) =>
+          toObservation({ jobId, state: { kind: 'finished', end } }),
+        );
+        return [...(await scheduler.poll()).map(toObservation), ...ended];
       }),
 
     cancel: (jobId, signal) =>
@@ -146,7 +150,10 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
       mapErrors(signal, () =>
         scheduler.withExclusiveList(async () => {
           await endedJobs.add(endsOf(jobIds.map((jobId) => list.get(jobId))));
-          for (const jobId of jobIds) await list.forget(jobId);
+          for (const jobId of jobIds) {
+            await list.forget(jobId);
+            expectedEnds.delete(jobId);
+          }
         }),
       ),
 
@@ -187,7 +194,7 @@ async function cancelJob({ folder }: LocalJob, at: number): Promise<void> {
   await signalProcess(start.supervisor, 'SIGTERM', 'SIGCONT');
 }
 
-function toObservation({ jobId, state }: LocalJob): Observation {
+function toObservation({ jobId, state }: Pick<LocalJob, 'jobId' | 'state'>): Observation {
   switch (state.kind) {
     case 'queued':
       return { jobId, ref: toRef(jobId), kind: 'queued', held: false };
