@@ -70,9 +70,9 @@ function submission(check: EngineTest): void {
       assert.deepEqual(await waitUntilFinished(engine, job.jobId), end);
       await engine.forget([job.jobId, 'unknown'], neverAborted);
       assert.deepEqual(await observeAll(engine), []);
+      if (keepsForgotten) return;
       // A database that was restored may expect a job that has ended: it must not be submitted again.
       assert.equal((await engine.find([job], neverAborted)).size, 1);
-      if (keepsForgotten) return;
       const expected = new Map([[job.jobId, ref]]);
       const [again] = await engine.observe(expected, neverAborted);
       assert.deepEqual(again, end);

@@ -46,4 +46,9 @@ export const migrationNotes: Readonly<Record<string, MigrationNote>> = {
   '0016-identities': { summary: 'stores the groups of identities', isCompatible: true, rewrites: ['memberships'] },
   '0017-sign-in': { summary: 'adds sessions of browsers', isCompatible: true, rewrites: [] },
   '0018-token-notices': { summary: 'stores notices about ending tokens', isCompatible: true, rewrites: ['tokens'] },
+  '0019-traces-and-claims': {
+    summary: 'stores the trace of a submission, and since when it is being made',
+    isCompatible: true,
+    rewrites: [],
+  },
 };
