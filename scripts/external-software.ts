@@ -55,7 +55,7 @@ const externalSoftware: ExternalSoftware[] = [
     testModule: 'test/support/bubblewrap.ts',
     // Also those that start a server process with a configuration of their own: as root it does not start without.
     testPaths:
-      /^test\/(bench\/|cli\/(doctor|serve)|crash\/|docs\/slurm|http\/routes\/logs|postgres\/|services\/events\/|slurm\/|webhooks\/(https|restart))/,
+      /^test\/(bench\/|cli\/(doctor|serve)|crash\/|deploy\/logrotate|docs\/slurm|http\/routes\/logs|postgres\/|services\/events\/|slurm\/|webhooks\/(https|restart))/,
   },
   {
     name: 'Python',
@@ -98,7 +98,13 @@ const externalSoftware: ExternalSoftware[] = [
     name: 'Prometheus',
     programs: ['promtool'],
     packages: ['prometheus'],
-    testPaths: /^test\/metrics\//,
+    testPaths: /^test\/(metrics\/|deploy\/monitoring)/,
+  },
+  {
+    name: 'logrotate',
+    programs: ['logrotate'],
+    packages: ['logrotate'],
+    testPaths: /^test\/deploy\/logrotate/,
   },
   {
     name: 'OpenSSL',
