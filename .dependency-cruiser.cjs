@@ -5,13 +5,14 @@ const mayImport = {
   contract: ['domain'],
   store: ['domain', 'config'],
   metrics: [],
+  tracing: [],
   shell: ['domain'],
   files: ['domain', 'shell'],
   engines: ['domain', 'shell', 'files'],
   webhooks: ['domain'],
   services: ['domain', 'config', 'contract', 'store', 'files', 'metrics', 'webhooks'],
-  workers: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics', 'webhooks'],
-  http: ['domain', 'config', 'contract', 'services', 'metrics'],
+  workers: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics', 'tracing', 'webhooks'],
+  http: ['domain', 'config', 'contract', 'services', 'metrics', 'tracing'],
   doctor: ['domain', 'config', 'engines', 'files', 'shell'],
 };
 

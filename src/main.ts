@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
@@ -12,6 +13,7 @@ import {
   resolveIsolation,
   type SystemIsolation,
 } from './composition/isolation.ts';
+import { openTracing } from './composition/tracing.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
 import { notIsolatedWarning } from './domain/systems/isolation.ts';
@@ -63,6 +65,9 @@ const exposedConfigWarning =
   'the configuration file is in a folder that jobs can read: it is hidden, but a job that runs while the file is replaced sees ' +
   'the new one. Move it to a folder of its own, such as /var/lib/bursar, and set BURSAR_CONFIG';
 
+/** The last spans are lost if the collector takes longer. */
+const maxFlushMs = 2000;
+
 async function compose(
   config: Config,
   isolations: ReadonlyMap<string, SystemIsolation>,
@@ -72,7 +77,9 @@ async function compose(
   log: Logger,
   version: string,
 ): Promise<Omit<Bursar, 'notIsolated'>> {
-  const deps = createDependencies(config, isolations, database, metrics, version, log);
+  const instanceId = `${hostname()}/${process.pid}`;
+  const tracing = await openTracing(config, { metrics, version, instanceId, log });
+  const deps = createDependencies(config, isolations, database, metrics, tracing, version, log);
   const { db, spool, systemBackends } = deps;
   await syncProjects(db, config, deps.now());
   await spool.open();
@@ -91,6 +98,7 @@ async function compose(
       const drained = sleep(config.server.drainSeconds * 1000, undefined, { ref: false });
       await Promise.race([Promise.all([deps.fileRemover.stop(), storage.stop()]), drained]);
       await Promise.all(systemBackends.map(({ shell }) => shell?.close()));
+      await tracing?.stop(maxFlushMs);
       await database.close();
     },
   };

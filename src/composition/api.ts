@@ -86,6 +86,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
   const serverDeps: ServerDeps = {
     servesCallers,
     log,
+    tracing: deps.tracing,
     accessLog: { sampleRatio: config.log.sampleRatio, slowRequestMs: config.log.slowRequestSeconds * 1000 },
     version,
     systems: [...systems.values()].map((system) => ({ system, defaultProject: defaultProject(config, system.name) })),

@@ -11,6 +11,7 @@ import { createFileRemover } from '../files/workspaces/file-remover.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { createTopic } from '../services/events/topic.ts';
 import { createSpawnClient } from '../shell/spawn-client.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
 import type { InstanceDatabase } from './database.ts';
 import type { SystemIsolation } from './isolation.ts';
@@ -24,6 +25,7 @@ export function createDependencies(
   isolations: ReadonlyMap<string, SystemIsolation>,
   database: InstanceDatabase,
   metrics: Metrics,
+  tracing: Tracing | null,
   version: string,
   log: Logger,
 ) {
@@ -36,7 +38,7 @@ export function createDependencies(
     const isolation = isolations.get(system.name);
     if (settings === undefined || isolation === undefined) return [];
     const options = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, spawnClient };
-    return { system, ...createSystemBackend(system.name, options, metrics) };
+    return { system, ...createSystemBackend(system.name, options, metrics, tracing) };
   });
   const workspacesByHpc = new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces]));
   const fileRemover = createFileRemover(workspacesByHpc, log);
@@ -68,6 +70,7 @@ export function createDependencies(
     /** Identifies this process in leases. */
     holder: `${hostname()}/${process.pid}/${randomUUID()}`,
     metrics,
+    tracing,
     now: Date.now,
     log,
   };

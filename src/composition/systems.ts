@@ -12,6 +12,7 @@ import { createLocalShell } from '../shell/local-shell.ts';
 import type { Shell } from '../shell/shell.ts';
 import type { SpawnClient } from '../shell/spawn-client.ts';
 import { createSshShell } from '../shell/ssh-shell.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 import { type SystemIsolation, workspaceFolderOf } from './isolation.ts';
 
 /** Engine, files and shell of an HPC system, as configured. */
@@ -46,6 +47,7 @@ export function createSystemBackend(
   name: string,
   options: SystemBackendOptions,
   metrics: Pick<Metrics, 'increment' | 'observe'>,
+  tracing: Tracing | null,
 ): SystemBackend {
   const { settings, dataFolder, protectedFiles, spawnClient } = options;
   const { startProcess, startDetached } = spawnClient;
@@ -103,6 +105,10 @@ export function createSystemBackend(
           const labels = { hpc: name, command };
           metrics.observe('bursar_scheduler_command_duration_seconds', labels, Math.max(0, endedAt - startedAt) / 1000);
           if (hasFailed) metrics.increment('bursar_scheduler_command_failures_total', labels);
+          // Polls of all jobs belong to no trace.
+          if (!tracing?.isActive()) return;
+          const span = tracing.startSpan(command, { kind: 'client', startedAt, attributes: { 'bursar.hpc': name } });
+          span.end({ endedAt, hasFailed });
         },
       }),
     workspaces: ssh

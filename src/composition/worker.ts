@@ -12,8 +12,8 @@ import type { Dependencies } from './dependencies.ts';
 /** Starts all background work: dispatching and watching jobs, accounting periods, webhook deliveries, file retention. */
 export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise<void> }> {
   const { config, database, db, spool, zipLimits, systemBackends, userTopic, systemTopic } = deps;
-  const { removeFiles, holder, metrics, now, log } = deps;
-  const common = { db, spool, zipLimits, staleMs, removeFiles, metrics, publish: userTopic.publish, now, log };
+  const { removeFiles, holder, metrics, tracing, now, log } = deps;
+  const common = { db, spool, zipLimits, staleMs, removeFiles, metrics, tracing, publish: userTopic.publish, now, log };
   const leaseDeps = { db, holder, leaseMs: database.leaseMs, drainMs: config.server.drainSeconds * 1000, log };
 
   const systemWorkers = await startSystemWorkers(
@@ -81,6 +81,7 @@ function webhookDeps(deps: Dependencies): WebhookWorkerDeps {
     disableAfterMs: webhooks.disableAfterHours * msPerHour,
     publish: userTopic.publish,
     metrics,
+    tracing: deps.tracing,
     now,
     log,
   };

@@ -6,7 +6,7 @@ import { escapeTemplate, hidePasswordInTemplate, isOnlyReferences, parseTemplate
 const hidden = '********';
 
 /** Settings that are secrets as a whole. */
-const secretPaths = /^(metrics\.token|auth\.oidc\.\d+\.clientSecret|secrets\.keys\.\d+\.key)$/;
+const secretPaths = /^(metrics\.token|auth\.oidc\.\d+\.clientSecret|secrets\.keys\.\d+\.key|tracing\.headers\..*)$/;
 
 /**
  * Formats the effective configuration as a valid configuration file. Passwords and tokens are hidden. A value that comes from

@@ -55,6 +55,28 @@ export const ConfigSchema = Type.Object(
         }),
       ),
     }),
+    tracing: section('Traces, see [monitoring.md](monitoring.md#traces).', {
+      endpoint: Type.Optional(
+        Type.String({
+          pattern: '^https?://',
+          description:
+            'Address of a collector of OpenTelemetry (OTLP over HTTP), such as `http://127.0.0.1:4318/v1/traces`. Default: ' +
+            'nothing is recorded.',
+        }),
+      ),
+      sampleRatio: Type.Number({
+        minimum: 0,
+        maximum: 1,
+        default: 1,
+        description:
+          'Part of the traces that are recorded: 0.1 is every tenth. A request with a `traceparent` is recorded if its ' +
+          'caller records it.',
+      }),
+      headers: Type.Record(Type.String(), Type.String(), {
+        default: {},
+        description: 'Headers of the requests to the collector, such as its token.',
+      }),
+    }),
     data: Type.String({
       minLength: 1,
       default: './data',

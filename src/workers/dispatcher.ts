@@ -8,6 +8,7 @@ import type { ZipSource } from '../files/zip/zip-source.ts';
 import { findInput } from '../store/jobs/inputs.ts';
 import { listSubmissionsToCancel, postponeJob } from '../store/jobs/job-queue.ts';
 import { findJob, type JobRecord } from '../store/jobs/jobs.ts';
+import { inActiveSpan, inSpanOf } from '../tracing/tracing.ts';
 import { advanceJob, releaseJobs } from './advance-job.ts';
 import { createJobClaims } from './claim-jobs.ts';
 import { createDispatchFailures } from './dispatch-failures.ts';
@@ -111,7 +112,11 @@ async function dispatch(
   const { stopping } = attempt;
   try {
     try {
-      failures.forget(job, await submitOnce(deps, job, attempt));
+      const attributes = { 'bursar.hpc': system.name, 'bursar.job_id': job.jobId, 'bursar.try': job.tries };
+      const submitted = await inSpanOf(deps.tracing, job.traceParent, 'dispatch', attributes, () =>
+        submitOnce(deps, job, attempt),
+      );
+      failures.forget(job, submitted);
     } catch (error) {
       const { hasReachedEngine } = attempt;
       if (!stopping.aborted) await failures.postpone(job, error, hasReachedEngine);
@@ -171,11 +176,14 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, attempt: Att
   }
   if (job.cancelRequestedBy !== null) return null;
   try {
-    await stageFiles(deps, job, AbortSignal.any([stopping, cancelling.signal]));
+    const signal = AbortSignal.any([stopping, cancelling.signal]);
+    await inActiveSpan(deps.tracing, 'unpack', () => stageFiles(deps, job, signal));
   } catch (error) {
     if (!cancelling.signal.aborted || stopping.aborted) throw error;
   }
-  return await attempt.submissionLimit(() => submitStaged(deps, job, attempt));
+  return await attempt.submissionLimit(() =>
+    inActiveSpan(deps.tracing, 'submit', () => submitStaged(deps, job, attempt)),
+  );
 }
 
 /** Submits a job whose files are in its workspace. Returns null if the job was cancelled meanwhile. */

@@ -2,9 +2,11 @@ import pLimit from 'p-limit';
 import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
 import { type EndRecord, isUncertain, reconcileEnd, wasEndedBeforeStart } from '../domain/jobs/end-record.ts';
 import { applyFileLimit } from '../domain/jobs/file-limits.ts';
+import type { JobEnd } from '../domain/jobs/job.ts';
 import { type Observation, transition } from '../domain/jobs/transition.ts';
 import { requeueJob } from '../store/jobs/job-queue.ts';
-import { findJob } from '../store/jobs/jobs.ts';
+import { findJob, type JobRecord } from '../store/jobs/jobs.ts';
+import { inSpanOf, type SpanAttributes } from '../tracing/tracing.ts';
 import { advanceJob } from './advance-job.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
@@ -101,6 +103,19 @@ export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): J
   };
 }
 
+/** Records the run of a job in the trace of its submission, with the times that the system reported. */
+function recordRun(
+  { tracing }: LeasedSystemDeps,
+  { traceParent }: JobRecord,
+  end: JobEnd,
+  attributes: SpanAttributes,
+): void {
+  const { startedAt, endedAt, outcome } = end;
+  if (tracing === null || traceParent === null || startedAt === null) return;
+  const span = tracing.startSpan('job run', { parent: traceParent, startedAt, attributes });
+  span.end({ endedAt, hasFailed: outcome !== 'succeeded' });
+}
+
 /**
  * `requeued`: nothing of the job ran, and the dispatcher submits it again. `unchanged`: another process has changed the
  * job meanwhile, and the next poll shows whether the end still applies.
@@ -145,7 +160,12 @@ async function storeJobEnd(
     spaceBytes: usage.bytes,
     ...(engineMessage === undefined ? {} : { engineMessage }),
   };
-  if (!(await advanceJob(lease, job, system, change))) return 'unchanged';
+  const attributes = { 'bursar.hpc': system.name, 'bursar.job_id': job.jobId, 'bursar.outcome': ended.outcome };
+  const isStored = await inSpanOf(deps.tracing, job.traceParent, 'settle', attributes, () =>
+    advanceJob(lease, job, system, change),
+  );
+  if (!isStored) return 'unchanged';
+  recordRun(deps, job, ended, attributes);
   deps.publish(job.owner);
   const { outcome, reason } = ended;
   log.info({ hpc: system.name, jobId: job.jobId, state: ended.state, outcome, reason }, 'job state changed');

@@ -5,6 +5,7 @@ import type { Workspaces } from '../files/workspaces/workspaces.ts';
 import type { ZipLimits } from '../files/zip/zip-entries.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Db } from '../store/database/handle.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 import type { HeldLease } from './hold-lease.ts';
 import type { Logger } from './loop.ts';
 
@@ -38,6 +39,8 @@ export interface SystemDeps {
   /** Maximum number of jobs of one user in the engine. */
   maxJobsPerUser: number;
   metrics: Pick<Metrics, 'increment' | 'setGauge'>;
+  /** Null if nothing is traced. */
+  tracing: Tracing | null;
   /** Partition, account and other scheduler options for the jobs of a project. */
   siteOptions(project: string): SiteOptions;
   /** Called after a commit that concerns a user. */

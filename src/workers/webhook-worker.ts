@@ -14,6 +14,7 @@ import {
 } from '../store/events/delivery-queue.ts';
 import { insertEvent } from '../store/events/events.ts';
 import { disableWebhook, lockUserOfWebhooks } from '../store/events/webhooks.ts';
+import type { Span, Tracing } from '../tracing/tracing.ts';
 import { endpointPauseMs, retryDelayMs } from '../webhooks/retry-schedule.ts';
 import type { AttemptResult, SendRequest } from '../webhooks/send.ts';
 import { signedHeaders } from '../webhooks/signature.ts';
@@ -35,6 +36,8 @@ export interface WebhookWorkerDeps {
   /** Called after a commit that concerns a user. */
   publish(userId: string): void;
   metrics: Pick<Metrics, 'increment'>;
+  /** Null if nothing is traced. */
+  tracing: Tracing | null;
   now(): number;
   log: Logger;
 }
@@ -89,7 +92,10 @@ async function deliver(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promi
   try {
     const body = event === null ? toTestEventJson(webhook.id, delivery.createdAt) : toEventJson(event);
     const message = { id: toMessageId(id), timestamp: Math.floor(now() / 1000), body };
-    const result = await send(webhook.url, signedHeaders(message, secrets), body);
+    const span = startDeliverySpan(deps, delivery);
+    const headers = { ...signedHeaders(message, secrets), ...(span && { traceparent: span.traceParent }) };
+    const result = await send(webhook.url, headers, body);
+    span?.end({ hasFailed: !result.ok, attributes: { 'bursar.result': result.result } });
     metrics.increment('bursar_webhook_attempts_total', { outcome: result.ok ? 'delivered' : 'failed' });
     if (!result.ok) log.info({ ...logFields, detail: result.detail }, 'webhook attempt failed');
     const isDisabled = await storeResult(deps, delivery, result);
@@ -100,6 +106,16 @@ async function deliver(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promi
   } catch (error) {
     log.error({ err: error, ...logFields }, 'webhook delivery failed, will retry when its lease has expired');
   }
+}
+
+/** A delivery about a job belongs to the trace of its submission. */
+function startDeliverySpan(
+  { tracing }: WebhookWorkerDeps,
+  { id, event, tries, traceParent }: LeasedDelivery,
+): Span | null {
+  if (tracing === null || traceParent === null) return null;
+  const attributes = { 'bursar.event': event?.kind ?? '', 'bursar.delivery': id, 'bursar.try': tries };
+  return tracing.startSpan('webhook delivery', { kind: 'client', parent: traceParent, attributes });
 }
 
 /** Returns whether the webhook has been disabled. */

@@ -86,7 +86,7 @@ async function checkSystem(
   const needsDataFolder = engineConfig.kind === 'slurm' && engineConfig.ssh === undefined;
   const dataFolder = needsDataFolder ? resolve(config.data) : folder;
   const options = { settings, dataFolder, isolation, protectedFiles: [], spawnClient: createSpawnClient() };
-  const backend = createSystemBackend(name, options, { increment: () => undefined, observe: () => undefined });
+  const backend = createSystemBackend(name, options, { increment: () => undefined, observe: () => undefined }, null);
   const { shell, workspaces, siteOptions } = backend;
   const engine = backend.createEngine();
   try {

@@ -248,6 +248,7 @@ function submitHandlers(
             headers: submissionHeaders(request),
             ...zipBody(request, contentTypes.get(request)),
             idempotency: keyAndTarget(request),
+            traceParent: request.span?.traceParent ?? null,
           });
           return sendJson(reply.header('location', toJobPath(json)), 201, json);
         } finally {

@@ -37,7 +37,7 @@ export function createAccessLog(
   }
 
   return (served) => {
-    const { requestId, method, route, url, status, ms, bytes, isAborted, address, caller } = served;
+    const { requestId, method, route, url, status, ms, bytes, isAborted, traceId, address, caller } = served;
     const isSampled = sampleRatio < 1 && status < firstErrorStatus && ms < slowRequestMs;
     if (isSampled && Math.random() >= sampleRatio) return;
     const fields = {
@@ -49,6 +49,7 @@ export function createAccessLog(
       ms: Math.round(ms * 10) / 10,
       bytes,
       aborted: isAborted || undefined,
+      trace_id: traceId,
       // So that counts can be scaled: the line stands for 1 / sampleRatio requests.
       sampleRatio: isSampled ? sampleRatio : undefined,
     };

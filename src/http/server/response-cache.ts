@@ -27,6 +27,11 @@ export interface ResponseCacheDeps {
   /** The IP address of the client. */
   address(request: IncomingMessage): string;
   onServed(served: ServedRequest): void;
+  /** Records the span of a response. Returns the id of its trace, if there is one. */
+  recordSpan(
+    request: IncomingMessage,
+    response: { route: string | undefined; status: number; ms: number },
+  ): string | undefined;
 }
 
 const entryBytes = 1000;
@@ -41,7 +46,7 @@ const maxAskedOnceBytes = 2_000_000;
  * stored when its request comes for the second time: most requests of many users are never repeated before a commit.
  */
 export function createResponseCache(deps: ResponseCacheDeps) {
-  const { commitVersion, maxBytes, limits, now, requestId, address, onServed } = deps;
+  const { commitVersion, maxBytes, limits, now, requestId, address, onServed, recordSpan } = deps;
   const responses = new LRUCache<string, CachedResponse>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => entryBytes + key.length + body.length,
@@ -108,6 +113,7 @@ export function createResponseCache(deps: ResponseCacheDeps) {
       latencyMs: ms,
       bytes: takeSentBytes(request.socket),
       isAborted: false,
+      traceId: recordSpan(request, { route, status, ms }),
       address: address(request),
       caller,
     });

@@ -18,6 +18,8 @@ export interface ServedRequest {
   bytes: number;
   /** Whether the client disconnected before the end of the response. Event streams usually end so: false for them. */
   isAborted: boolean;
+  /** The id of its trace, if it is traced. */
+  traceId?: string | undefined;
   /** The IP address of the client. */
   address: string;
   /** Null for a request without valid credentials. */
@@ -47,6 +49,7 @@ export function reportServed(
       latencyMs: firstByteMs ?? ms,
       bytes: takeSentBytes(request.raw.socket),
       isAborted: !raw.writableFinished && firstByteMs === undefined,
+      traceId: request.span?.traceId,
       address,
       // Undefined for a path that no route can match.
       caller: request.caller ?? null,

@@ -11,6 +11,7 @@ import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { RefusedRequest } from '../../services/identity/refusal-recorder.ts';
 import { isRefusedAccess } from '../../services/identity/refused-access.ts';
+import type { Tracing } from '../../tracing/tracing.ts';
 import type { ExampleSystem } from '../openapi/complete-document.ts';
 import { registerOpenApi } from '../openapi/register.ts';
 import { drainBody } from '../request/drain-body.ts';
@@ -26,6 +27,7 @@ import { checkQueryParameters } from './query-parameters.ts';
 import { createRateLimits, type RateLimitSettings } from './rate-limits.ts';
 import { type RouteDeps, registerRoutes } from './register-routes.ts';
 import { toRequestId } from './request-id.ts';
+import { createRequestSpans } from './request-spans.ts';
 import { createResponseCache } from './response-cache.ts';
 import { reportServed, type ServedRequest } from './served-request.ts';
 
@@ -33,6 +35,8 @@ export interface ServerDeps extends RouteDeps {
   /** False for a server that has only probes and metrics. */
   servesCallers: boolean;
   log: FastifyBaseLogger;
+  /** Null if nothing is traced. */
+  tracing: Tracing | null;
   accessLog: AccessLogSettings;
   version: string;
   /** For the OpenAPI document. */
@@ -73,6 +77,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     logAccess(served);
   };
   const connections = createConnectionErrorHandler({ log: deps.log, address, onServed });
+  const spans = createRequestSpans(deps.tracing);
   const cache = createResponseCache({
     commitVersion: deps.commitVersion,
     maxBytes: deps.responseCacheBytes,
@@ -81,6 +86,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     requestId: ({ headers }) => toRequestId(headers['x-request-id']),
     address,
     onServed,
+    recordSpan: spans.onCachedResponse,
   });
   const app = fastify({
     loggerInstance: deps.log,
@@ -122,6 +128,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
   app.decorateRequest('caller', null);
   app.decorateRequest('isManager', false);
+  app.decorateRequest('span', null);
   app.decorateRequest('commitVersion', undefined);
   app.decorateReply('cacheUntil', 0);
   app.decorateReply('firstByteMs', undefined);
@@ -133,6 +140,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   // These hooks use callbacks: an async hook costs every request another turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     reportServed(request, reply, onServed);
+    spans.onRequest(request, reply);
     cache.onRequest(request);
     connections.track(reply.raw);
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');

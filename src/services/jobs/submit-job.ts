@@ -55,6 +55,8 @@ export interface Submission {
   declaredBytes: number | null;
   /** The caller's Idempotency-Key, with the method and path that it was sent to. */
   idempotency: { key: string; target: string } | null;
+  /** The span of the request, as a W3C `traceparent`; null without tracing. */
+  traceParent: string | null;
 }
 
 /**
@@ -97,7 +99,7 @@ function requireAllowedSize({ declaredBytes }: Submission, maxBytes: number): vo
 
 /** Everything that the headers can decide is decided before the body is read. */
 async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: KeyClaim | null): Promise<string> {
-  const { actor, scope, headers, body } = submission;
+  const { actor, scope, headers, body, traceParent } = submission;
   const target = await requireSubmissionTarget(deps, actor, scope);
   requireZipAttachment(headers);
   const request = parsePayload(requirePayloadText(headers), target.system);
@@ -118,7 +120,7 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
     const input = zip && (await storeInput(deps.spool, upload, unpackedBytes, jobId));
     try {
       const granted = startFolder === '' ? request : { ...request, startFolder };
-      const newJob = toNewJob(actor, target, { jobId, request: granted, input }, deps.now());
+      const newJob = toNewJob(actor, target, { jobId, request: granted, input, traceParent }, deps.now());
       const json = await storeJob(deps, target, newJob, timeSeconds, upload.sha256, claim);
       deps.wakeDispatcher(system.name);
       return json;
@@ -159,7 +161,7 @@ async function storeInput(
 function toNewJob(
   { userId }: Actor,
   { system, project }: SubmissionTarget,
-  job: Pick<NewJob, 'jobId' | 'request' | 'input'>,
+  job: Pick<NewJob, 'jobId' | 'request' | 'input' | 'traceParent'>,
   now: number,
 ): NewJob {
   return { ...job, owner: userId, project, units: countRequestedUnits(job.request, system.charge), acceptedAt: now };

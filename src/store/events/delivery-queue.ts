@@ -51,6 +51,8 @@ export interface LeasedDelivery {
   /** Null for a test delivery. */
   event: EventRecord | null;
   createdAt: number;
+  /** The span of the submission of the event's job; null without one. */
+  traceParent: string | null;
 }
 
 /**
@@ -100,7 +102,9 @@ async function readLeasedDelivery(db: Db, id: number, now: number): Promise<Leas
     .selectFrom('deliveries')
     .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhook_id')
     .leftJoin('events', 'events.id', 'deliveries.event_id')
+    .leftJoin('jobs', 'jobs.id', 'events.job')
     .select([
+      'jobs.trace_parent as traceParent',
       'deliveries.tries',
       'deliveries.created_at',
       'webhooks.id as webhookId',
@@ -128,6 +132,7 @@ async function readLeasedDelivery(db: Db, id: number, now: number): Promise<Leas
     secrets: [row.secret, ...formerSecrets],
     event: isEvent ? { seq, kind, jobJson: row.job_json, data, at } : null,
     createdAt: row.created_at,
+    traceParent: row.traceParent,
   };
 }
 

@@ -33,6 +33,8 @@ export interface JobRecord {
   engineRef: string | null;
   cancelRequestedBy: CancelRequester | null;
   publicJson: string;
+  /** The span of its submission, as a W3C `traceparent`; null without tracing. */
+  traceParent: string | null;
 }
 
 /** The public JSON of a job, and the columns copied from it for filters. */
@@ -53,6 +55,8 @@ export interface NewJob {
   /** The zip; its content is null if it is a file in the spool. */
   input: { sha256: string; bytes: number; unpackedBytes: number; content: Buffer | null } | null;
   acceptedAt: number;
+  /** See `JobRecord`. */
+  traceParent?: string | null;
 }
 
 /**
@@ -86,6 +90,7 @@ export async function insertJob(
     accepted_at: job.acceptedAt,
     due_at: job.acceptedAt,
     tries: 0,
+    trace_parent: job.traceParent ?? null,
     version,
     ...toColumns(publicColumns),
   };
@@ -139,6 +144,7 @@ const toJobRows = rowBuilder('jobs', [
   'accepted_at',
   'due_at',
   'tries',
+  'trace_parent',
   'version',
   'public_json',
   'title',
@@ -252,6 +258,7 @@ export function toJobRecord(row: JobRow): JobRecord {
     engineRef: row.engine_ref,
     cancelRequestedBy: toCancelRequester(row),
     publicJson: row.public_json,
+    traceParent: row.trace_parent,
   };
 }
 

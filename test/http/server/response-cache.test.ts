@@ -27,6 +27,7 @@ describe('the response cache', () => {
       now: () => state.now,
       requestId: () => 'from-cache',
       address: () => '127.0.0.1',
+      recordSpan: () => undefined,
       onServed: () => {
         logged++;
       },

@@ -48,6 +48,7 @@ async function setUp(t: TestContext) {
     ...{ leaseOwner: 'test', leaseMs: 60_000, concurrency: 1, pollMs: 10, retrySeconds: [60], disableAfterMs: 1e9 },
     publish: () => undefined,
     metrics: { increment: () => undefined },
+    tracing: null,
     now: () => 2,
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
   } as WebhookWorkerDeps);

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { type Caller, createCaller, type Job } from '../support/api.ts';
+import { releaseJob, waitForGoScript, waitForStage } from '../support/jobs.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
+import { until } from '../support/until.ts';
+import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
+import { registerWebhook, webhookConfig } from '../support/webhooks.ts';
+
+/** A span as the collector receives it: OTLP in JSON. */
+interface ReceivedSpan {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
+}
+
+interface TraceRequest {
+  resourceSpans: { scopeSpans: { spans: ReceivedSpan[] }[] }[];
+}
+
+describe('traces', () => {
+  let collector: TestEndpoint;
+  let endpoint: TestEndpoint;
+  let server: ServerProcess;
+  let me: Caller;
+  let config: object;
+  before(async () => {
+    collector = await startEndpoint();
+    endpoint = await startEndpoint();
+    const headers = { 'x-collector-token': 'secret of the collector' };
+    config = { ...webhookConfig({}), tracing: { endpoint: `${collector.url}/v1/traces`, headers } };
+    server = await spawnServer({ config });
+    me = createCaller(server.url, server.userToken);
+  });
+  after(async () => {
+    await server.dispose();
+    await Promise.all([collector.close(), endpoint.close()]);
+  });
+
+  const receivedSpans = () =>
+    collector.requests.flatMap(({ body }) =>
+      (JSON.parse(body) as TraceRequest).resourceSpans.flatMap(({ scopeSpans }) =>
+        scopeSpans.flatMap(({ spans }) => spans),
+      ),
+    );
+  const waitForSpan = (traceId: string, name: string) =>
+    until(`the span ${name}`, () => receivedSpans().find((span) => span.traceId === traceId && span.name === name));
+
+  function submit(traceparent: string): Promise<Job> {
+    const payload = JSON.stringify({ command: waitForGoScript });
+    const headers = { 'content-disposition': 'attachment; filename=job.zip', payload, traceparent };
+    return me.send('POST', '/jobs/hpc_one/', headers).then(({ status, body }) => {
+      assert.equal(status, 201);
+      return body as Job;
+    });
+  }
+
+  test('follow a submission from the request to its end, also if the server is killed in between', async () => {
+    await registerWebhook(me, endpoint.url);
+    const [traceId, callerSpan] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
+    const job = await submit(`00-${traceId}-${callerSpan}-01`);
+    await waitForStage(me, job, 'RUNNING');
+    const request = await waitForSpan(traceId, 'POST /jobs/:hpc/');
+    const dispatch = await waitForSpan(traceId, 'dispatch');
+    const { userToken, data } = server;
+    assert.match(server.log(), new RegExp(`"trace_id":"${traceId}"`));
+    await server.kill();
+    server = await spawnServer({ data, config });
+    me = createCaller(server.url, userToken);
+    releaseJob(server, job);
+    await me.waitUntilFinished(job);
+
+    const parents = {
+      [callerSpan]: [request],
+      [request.spanId]: [dispatch, await waitForSpan(traceId, 'job run'), await waitForSpan(traceId, 'settle')],
+      [dispatch.spanId]: [await waitForSpan(traceId, 'unpack'), await waitForSpan(traceId, 'submit')],
+    };
+    for (const [parent, spans] of Object.entries(parents))
+      for (const span of spans) assert.equal(span.parentSpanId, parent, span.name);
+    const run = await waitForSpan(traceId, 'job run');
+    assert.ok(BigInt(run.endTimeUnixNano) > BigInt(run.startTimeUnixNano));
+
+    const ended = await until('the webhook gets the end', () =>
+      endpoint.requests.find(({ body }) => body.includes('job.ended')),
+    );
+    const delivery = await until('the delivery is traced', () =>
+      receivedSpans().find(({ spanId }) => ended.headers.traceparent === `00-${traceId}-${spanId}-01`),
+    );
+    assert.deepEqual([delivery.name, delivery.parentSpanId], ['webhook delivery', request.spanId]);
+    assert.ok(collector.requests.every(({ headers }) => headers['x-collector-token'] === 'secret of the collector'));
+    const sent = collector.requests.map(({ body }) => body).join();
+    for (const secret of [waitForGoScript, userToken, server.data]) assert.ok(!sent.includes(secret));
+  });
+
+  test('a malformed traceparent begins a new trace, and one that is not sampled is not recorded', async () => {
+    const marker = randomBytes(16).toString('hex');
+    for (const traceparent of [
+      'nonsense',
+      `00-${'0'.repeat(32)}-${'0'.repeat(16)}-01`,
+      `00-${marker}-1234567890abcdef-00`,
+    ])
+      assert.equal((await me.send('GET', '/jobs/', { traceparent })).status, 200);
+    const later = randomBytes(16).toString('hex');
+    await me.send('GET', '/quotas/', { traceparent: `00-${later}-1234567890abcdef-01` });
+    await waitForSpan(later, 'GET /quotas/');
+    const lists = receivedSpans().filter(({ name }) => name === 'GET /jobs/');
+    assert.equal(lists.filter(({ parentSpanId }) => !parentSpanId).length, 2);
+    assert.ok(!lists.some(({ traceId }) => traceId === marker));
+  });
+
+  test('a collector that does not answer delays neither a submission nor the end of the server', async () => {
+    collector.respondWith(() => null);
+    const job = await submit('');
+    await waitForStage(me, job, 'RUNNING');
+    releaseJob(server, job);
+    await me.waitUntilFinished(job);
+    assert.equal(await server.stop(), 0);
+  });
+});
