@@ -17,6 +17,7 @@ import { openTracing } from './composition/tracing.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
 import { notIsolatedWarning } from './domain/systems/isolation.ts';
+import { type Certificate, readCertificate } from './http/server/certificate.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import { syncProjects } from './services/identity/enrolment.ts';
 import type { Db } from './store/database/handle.ts';
@@ -32,6 +33,8 @@ export interface Bursar {
   db: Db;
   /** The systems whose jobs are not isolated, with the reason. */
   notIsolated: ReadonlyMap<string, string>;
+  /** Reads the files of the TLS certificate again. Throws if they cannot be used: the one before stays. */
+  reloadCertificate(): void;
   /**
    * Finishes requests in progress and aborts the work of the workers, both for at most `server.drainSeconds`, and closes
    * the database. Running jobs go on.
@@ -41,6 +44,7 @@ export interface Bursar {
 
 /** The composition root: creates every component once and passes it to the components that need it. */
 export async function startBursar(config: Config, role: Role, log: Logger, version: string): Promise<Bursar> {
+  const certificate = config.server.tls && readCertificate(config.server.tls);
   const isolations = role === 'api' ? readConfiguredIsolation(config) : resolveIsolation(config);
   const notIsolated = new Map(
     [...isolations].flatMap(([hpc, { inEffect }]) => (inEffect.kind === 'none' ? [[hpc, inEffect.reason]] : [])),
@@ -54,7 +58,7 @@ export async function startBursar(config: Config, role: Role, log: Logger, versi
   const metrics = createMetrics(version);
   const database = await openInstanceDatabase(config, role, observeDatabase(metrics));
   try {
-    return { ...(await compose(config, isolations, database, metrics, role, log, version)), notIsolated };
+    return { ...(await compose(config, certificate, isolations, database, metrics, role, log, version)), notIsolated };
   } catch (error) {
     await database.close();
     throw error;
@@ -70,6 +74,7 @@ const maxFlushMs = 2000;
 
 async function compose(
   config: Config,
+  certificate: Certificate | undefined,
   isolations: ReadonlyMap<string, SystemIsolation>,
   database: InstanceDatabase,
   metrics: Metrics,
@@ -86,10 +91,11 @@ async function compose(
   await cleanUpSpool(db, spool, database.staleAtStartMs);
   const storage = startStorageMonitor(deps);
   const worker = role === 'api' ? undefined : await startWorker(deps);
-  const api = await createApi({ ...deps, storageProblem: storage.problem }, role !== 'worker');
+  const api = await createApi({ ...deps, certificate, storageProblem: storage.problem }, role !== 'worker');
   return {
     app: api.app,
     metricsApp: api.metricsApp,
+    reloadCertificate: api.reloadCertificate,
     db,
     async stop() {
       // At the same time: a request that hangs must not delay the release of the leases.

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { Server as TlsServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import type { StorageProblem } from '../domain/systems/health.ts';
 import { notIsolatedWarning } from '../domain/systems/isolation.ts';
 import { bytesPerKb, msPerDay, msPerMinute } from '../domain/units.ts';
+import type { Certificate } from '../http/server/certificate.ts';
+import { watchCertificate } from '../http/server/certificate-watch.ts';
 import { closeServer } from '../http/server/close-server.ts';
 import { createRequestMetrics } from '../http/server/request-metrics.ts';
 import { createServer, type ServerDeps } from '../http/server/server.ts';
@@ -38,6 +41,8 @@ import { updatePoolGauges } from './database-metrics.ts';
 import type { Dependencies } from './dependencies.ts';
 
 export interface ApiDependencies extends Dependencies {
+  /** Undefined if Bursar itself does not speak TLS. */
+  certificate: Certificate | undefined;
   storageProblem(): StorageProblem | null;
 }
 
@@ -45,6 +50,8 @@ export interface Api {
   app: FastifyInstance;
   /** The server of the metrics, if they have a port of their own. */
   metricsApp: FastifyInstance | undefined;
+  /** Reads the files of the certificate again. Throws if they cannot be used: the one before stays. */
+  reloadCertificate(): void;
   stop(): Promise<void>;
 }
 
@@ -90,6 +97,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     accessLog: { sampleRatio: config.log.sampleRatio, slowRequestMs: config.log.slowRequestSeconds * 1000 },
     version,
     systems: [...systems.values()].map((system) => ({ system, defaultProject: defaultProject(config, system.name) })),
+    certificate: deps.certificate,
     requestTimeoutMs: server.requestTimeoutSeconds * 1000,
     heartbeatMs: events.heartbeatSeconds * 1000,
     trustProxy: server.trustProxy,
@@ -124,16 +132,33 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
   const metricsApp = hasMetricsPort
     ? await createServer({ ...serverDeps, servesCallers: false, metrics: metricsOptions, registry: noMetrics })
     : undefined;
+  const apps = metricsApp === undefined ? [app] : [app, metricsApp];
+  const certificates = watchServerCertificate(deps, apps);
   return {
     app,
     metricsApp,
+    reloadCertificate: () => certificates?.reload(),
     async stop() {
-      const apps = metricsApp === undefined ? [app] : [app, metricsApp];
+      certificates?.stop();
       await Promise.all(apps.map((each) => closeServer(each, server.drainSeconds * 1000)));
       await feed.stop();
       await refusals.stop();
     },
   };
+}
+
+/** Lets all servers use a new certificate when its files change. Connections that are open keep the one before. */
+function watchServerCertificate({ config, certificate, metrics, now, log }: ApiDependencies, apps: FastifyInstance[]) {
+  const { tls: files } = config.server;
+  if (files === undefined || certificate === undefined) return undefined;
+  const setExpiry = ({ validToMs }: Certificate) =>
+    metrics.setGauge('bursar_tls_certificate_expiry_seconds', {}, validToMs / 1000);
+  setExpiry(certificate);
+  const onReplace = (next: Certificate) => {
+    for (const { server } of apps) if (server instanceof TlsServer) server.setSecureContext(next.options);
+    setExpiry(next);
+  };
+  return watchCertificate({ files, certificate, log, now, onReplace });
 }
 
 /** The gauges of connections are those of the API. */

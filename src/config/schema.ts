@@ -32,6 +32,26 @@ export const ConfigSchema = Type.Object(
             'names this host.',
         }),
       ),
+      tls: Type.Optional(
+        Type.Object(
+          {
+            certificate: Type.String({
+              minLength: 1,
+              description: 'PEM file with the certificate of this server, and the chain of those that signed it.',
+            }),
+            key: Type.String({
+              minLength: 1,
+              description: 'PEM file with its private key, without a passphrase. Only Bursar may be able to read it.',
+            }),
+          },
+          {
+            additionalProperties: false,
+            description:
+              'Lets Bursar itself speak TLS, on every port, for sites without a reverse proxy. Changed files are read ' +
+              'without a restart. Default: plain HTTP. See [operations.md](operations.md#tls).',
+          },
+        ),
+      ),
       requestTimeoutSeconds: positiveInt(3600, 'Timeout for receiving a request, uploads included.'),
       drainSeconds: positiveInt(20, 'How long a shutdown waits for requests and work in progress, in seconds.'),
     }),

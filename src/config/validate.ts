@@ -76,7 +76,7 @@ function validateConsistency(config: Config, references: References | undefined)
     ...validateSecretKeys(config, references),
     ...validateDatabaseUrl(config.database.url),
     ...validateProxies(config.server.trustProxy),
-    ...validatePublicUrl(config.server.publicUrl),
+    ...validatePublicUrl(config.server),
     ...validateWebhooks(config),
     ...findProviderErrors(config),
   ];
@@ -152,11 +152,13 @@ function validateProxies(proxies: readonly string[]): FieldError[] {
 }
 
 /** Browsers keep the cookies of a session on this host, or with TLS. */
-function validatePublicUrl(text: string | undefined): FieldError[] {
+function validatePublicUrl({ publicUrl: text, tls }: Config['server']): FieldError[] {
   if (text === undefined) return [];
   const field = 'server.publicUrl';
   if (!URL.canParse(text)) return [{ field, message: 'is not a valid URL' }];
   const { protocol, hostname } = new URL(text);
+  if (protocol === 'http:' && tls !== undefined)
+    return [{ field, message: 'must begin with https:// with server.tls' }];
   if (protocol === 'https:' || isLoopback(hostname.replace(/^\[|\]$/g, ''))) return [];
   return [{ field, message: 'must begin with https://, unless it names this host' }];
 }

@@ -42,6 +42,11 @@ export const families = {
     labels: ['reason'],
     help: 'Connections refused or closed by a limit, by reason.',
   },
+  bursar_tls_certificate_expiry_seconds: {
+    type: 'gauge',
+    labels: [],
+    help: 'Unix time at which the TLS certificate of Bursar expires; 0 if Bursar has none.',
+  },
   bursar_open_requests: {
     type: 'gauge',
     labels: ['kind'],

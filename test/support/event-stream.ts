@@ -1,4 +1,5 @@
-import { request } from 'node:http';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import type { Job } from './api.ts';
 import { until } from './until.ts';
 
@@ -44,6 +45,7 @@ export interface StreamOptions {
 export async function openEventStream(url: string, token: string, options: StreamOptions = {}): Promise<EventStream> {
   const { path = '/events/', headers = {} } = options;
   let text = '';
+  const request = url.startsWith('https:') ? httpsRequest : httpRequest;
   const clientRequest = request(url + path, {
     agent: false,
     headers: { authorization: `Bearer ${token}`, accept: 'text/event-stream', ...headers },

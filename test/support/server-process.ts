@@ -61,12 +61,12 @@ export async function spawnServer(options: ServerProcessOptions = {}): Promise<S
   child.once('close', () => checkLog(log(), testFile));
 
   const log = () => (options.logFile === undefined ? stderr : readFileSync(options.logFile, 'utf8'));
-  while (!/serves (http:\S+)[^\n]*\n/.test(stdout)) {
+  while (!/serves (https?:\S+)[^\n]*\n/.test(stdout)) {
     if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the server did not start:\n${log()}`);
     await sleep(10);
   }
   // On a first start the tokens follow the first line in the same write.
-  const [, url = ''] = /serves (http:\S+)/.exec(stdout) ?? [];
+  const [, url = ''] = /serves (https?:\S+)/.exec(stdout) ?? [];
   const firstToken = (role: string) => new RegExp(`${role} +\\d+: (\\S+)`).exec(stdout)?.[1] ?? '';
   const end = async (signal: NodeJS.Signals) => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);

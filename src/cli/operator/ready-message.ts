@@ -16,6 +16,8 @@ export function readyMessage(
   const ready = `${serves}${metricsLine}${isolationWarning(notIsolated)}`;
   if (firstUsers === null) return ready;
   const { admin, user } = firstUsers;
+  // The name in the certificate is seldom that of the local address.
+  const exampleUrl = config.server.tls === undefined ? url : (config.server.publicUrl?.replace(/\/$/, '') ?? url);
   const signInUrl = (path: string) => new URL(path, config.server.publicUrl ?? url).href;
   const auth = `-H 'Authorization: Bearer ${user.token}'`;
   return `${ready}
@@ -31,16 +33,16 @@ Sign in with a browser. Each link works once, for 10 minutes; "bursar user sign-
 
 Submit a job, list your jobs, read your quotas:
 
-  ${command} login ${url} --token ${user.token}
+  ${command} login ${exampleUrl} --token ${user.token}
   ${command} submit --system ${findBatchSystem(config)} --command 'echo hello from bursar' --runtime 0.1 --title 'First job' --watch
   ${command} jobs
   ${command} quota
 
 The same with curl:
 
-  curl -X POST ${url}/jobs/${findBatchSystem(config)}/ ${auth} -H 'Content-Disposition: attachment; filename=job.zip' -H 'Payload: {"command": "echo hello from bursar", "node_number": "1", "core_number": "1", "runtime": "0.1", "title": "First job"}'
-  curl ${url}/jobs/ ${auth}
-  curl ${url}/quotas/ ${auth}
+  curl -X POST ${exampleUrl}/jobs/${findBatchSystem(config)}/ ${auth} -H 'Content-Disposition: attachment; filename=job.zip' -H 'Payload: {"command": "echo hello from bursar", "node_number": "1", "core_number": "1", "runtime": "0.1", "title": "First job"}'
+  curl ${exampleUrl}/jobs/ ${auth}
+  curl ${exampleUrl}/quotas/ ${auth}
 
 `;
 }

@@ -1,3 +1,4 @@
+import { Server as TlsServer } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Role } from '../../composition/database.ts';
@@ -33,6 +34,7 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
   if (hasTerminal()) stopSignals.push('SIGHUP');
   else process.on('SIGHUP', reloads.reload);
   const bursar = await startBursar(config, role, log, version);
+  if (config.server.tls !== undefined) reloads.onReload('TLS certificate', bursar.reloadCertificate);
   const serviceManager = connectServiceManager(process.env, () => pingDatabase(bursar.db), log);
   let stopReason: Promise<string>;
   try {
@@ -64,13 +66,13 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
   process.exit();
 }
 
-/** Bursar itself speaks plain HTTP: beyond this host, everybody on the way could read the tokens. */
+/** Without TLS, everybody between a client on another host and Bursar could read the tokens. */
 function warnWithoutTls({ server }: Config, log: Logger): void {
-  if (isLoopback(server.host)) return;
+  if (server.tls !== undefined || isLoopback(server.host)) return;
   log.warn(
     { host: server.host },
-    'listening beyond this host without TLS: tokens can be read on the way. Put a reverse proxy with TLS in front, set ' +
-      'server.host to 127.0.0.1 if it runs on this host, and let nobody else reach this port',
+    'listening beyond this host without TLS: tokens can be read on the way. Set server.tls, or put a reverse proxy with TLS ' +
+      'in front, set server.host to 127.0.0.1 if it runs on this host, and let nobody else reach this port',
   );
 }
 
@@ -95,5 +97,5 @@ async function listen(
 function baseUrl(app: FastifyInstance): string {
   const address = app.server.address();
   if (address === null || typeof address === 'string') throw new Error('the server has no address');
-  return localUrl(address.address, address.port);
+  return localUrl(address.address, address.port, app.server instanceof TlsServer);
 }

@@ -14,9 +14,9 @@ interface SignInOptions {
 }
 
 export async function printSignInLink(config: Config, { user, actor }: SignInOptions): Promise<void> {
-  const { host, port, publicUrl } = config.server;
+  const { host, port, publicUrl, tls } = config.server;
   const path = await withDatabase(config, (db) => createSignInLink(db, user, commandLineActor(actor), Date.now()));
-  process.stdout.write(`${new URL(path, publicUrl ?? localUrl(host, port))}\n`);
+  process.stdout.write(`${new URL(path, publicUrl ?? localUrl(host, port, tls !== undefined))}\n`);
 }
 
 /** Does what the user does at /device/ in a browser. */

@@ -27,11 +27,14 @@ export interface Browser {
   requireOwnForm(request: FastifyRequest, session: string, formToken: unknown): void;
 }
 
-/** Without a configured address, browsers use the Host header of the request: with TLS, unless it names this host. */
-export function createBrowser(publicUrl: string | undefined): Browser {
+/**
+ * Without a configured address, browsers use the Host header of the request: with TLS, unless it names this host and Bursar
+ * itself has no certificate.
+ */
+export function createBrowser(publicUrl: string | undefined, hasTls: boolean): Browser {
   const publicOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin;
 
-  const originOf = ({ host }: FastifyRequest) => publicOrigin ?? toOrigin(host);
+  const originOf = ({ host }: FastifyRequest) => publicOrigin ?? toOrigin(host, hasTls);
 
   const isSecure = (request: FastifyRequest) => originOf(request).startsWith('https:');
 
@@ -91,11 +94,11 @@ export function createBrowser(publicUrl: string | undefined): Browser {
 export const formTokenOf = (session: string) => hashToken(`form ${session}`);
 
 /** Throws if the Host header names no host. */
-function toOrigin(hostHeader: string): string {
+function toOrigin(hostHeader: string, hasTls: boolean): string {
   const url = URL.parse(`https://${hostHeader}`);
   if (url === null) throw new BursarError('bad_request', 'The header Host does not name a host.');
-  const isLocal = isLoopback(url.hostname.replace(/^\[|\]$/g, ''));
-  return `${isLocal ? 'http' : 'https'}://${url.host}`;
+  const isPlain = !hasTls && isLoopback(url.hostname.replace(/^\[|\]$/g, ''));
+  return `${isPlain ? 'http' : 'https'}://${url.host}`;
 }
 
 /**

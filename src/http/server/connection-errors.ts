@@ -31,6 +31,12 @@ export function createConnectionErrorHandler({ log, address, onServed }: Connect
       response.once('close', () => socket.destroySoon());
       return;
     }
+    const plainSocket = error.code === 'ERR_SSL_HTTP_REQUEST' ? transportOf(socket) : undefined;
+    if (plainSocket?.writable) {
+      rejectPlainHttp(plainSocket);
+      return;
+    }
+    // There is no response to a failed handshake: TLS has sent its alert.
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
@@ -41,6 +47,19 @@ export function createConnectionErrorHandler({ log, address, onServed }: Connect
     rejected.add(socket);
     const status = endWithProblem(socket, toParseError(error), requestId);
     log.info({ address: socket.remoteAddress, reqId: requestId, status, code, reason }, 'malformed request rejected');
+  }
+
+  /** A request without TLS to a port with TLS: its client understands a response without TLS. */
+  function rejectPlainHttp(socket: Socket): void {
+    const requestId = randomUUID();
+    log.info({ reqId: requestId, address: socket.remoteAddress }, 'request without TLS rejected');
+    socket.on('error', () => undefined);
+    socket.resume();
+    endWithProblem(
+      socket,
+      new BursarError('bad_request', 'This port needs TLS. Use https:// instead of http://.'),
+      requestId,
+    );
   }
 
   function rejectExpectation(request: IncomingMessage, response: ServerResponse): void {
@@ -77,6 +96,11 @@ export function createConnectionErrorHandler({ log, address, onServed }: Connect
       if (response.socket !== null) responses.set(response.socket, response);
     },
   };
+}
+
+/** The socket under a stream with TLS. No public field of Node has it. */
+export function transportOf(stream: Socket): Socket | undefined {
+  return (stream as Socket & { _parent?: Socket | null })._parent ?? undefined;
 }
 
 /**

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
+import { type TLSSocket, Server as TlsServer } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
-import { endWithProblem } from './connection-errors.ts';
+import { endWithProblem, transportOf } from './connection-errors.ts';
 import { createSlowReaderCheck, type SlowReaderLimits } from './slow-readers.ts';
 
 export interface ConnectionLimits extends SlowReaderLimits {
@@ -29,6 +30,8 @@ const retryAfterSeconds = 10;
 /** Bounds the open connections, disconnects slow readers, and closes unused connections when the server closes. */
 export function superviseConnections(app: FastifyInstance, { limits, log, onCount, onCut }: ConnectionDeps): void {
   const sockets = new Set<Socket>();
+  /** The decrypted streams of sockets with TLS, after the handshake. */
+  const streams = new WeakMap<Socket, TLSSocket>();
   const countByAddress = new Map<string, number>();
   let refusals = 0;
 
@@ -46,6 +49,7 @@ export function superviseConnections(app: FastifyInstance, { limits, log, onCoun
   }
 
   const { server } = app;
+  const isTls = server instanceof TlsServer;
   const [handleConnection] = server.listeners('connection');
   if (handleConnection === undefined) throw new Error('the server has no connection listener');
   server.removeListener('connection', handleConnection as (socket: Socket) => void);
@@ -60,7 +64,8 @@ export function superviseConnections(app: FastifyInstance, { limits, log, onCoun
     // Node's HTTP parser does not get the connection: a request that is refused must not be carried out.
     onCut('too_many_connections');
     socket.on('error', () => undefined);
-    if (refusals >= maxRefusals) return void socket.destroy();
+    // With TLS a response would need a handshake first, which takes more CPU time than most requests.
+    if (isTls || refusals >= maxRefusals) return void socket.destroy();
     refusals += 1;
     socket.once('close', () => {
       refusals -= 1;
@@ -69,7 +74,12 @@ export function superviseConnections(app: FastifyInstance, { limits, log, onCoun
     endWithProblem(socket, error, randomUUID());
   });
 
-  const findSlowReaders = createSlowReaderCheck(limits);
+  server.on('secureConnection', (stream: TLSSocket) => {
+    const socket = transportOf(stream);
+    if (socket !== undefined) streams.set(socket, stream);
+  });
+
+  const findSlowReaders = createSlowReaderCheck(limits, (socket) => streams.get(socket));
   const check = setInterval(() => {
     for (const socket of findSlowReaders(sockets, performance.now())) {
       onCut('slow_reader');
@@ -81,7 +91,10 @@ export function superviseConnections(app: FastifyInstance, { limits, log, onCoun
 
   app.addHook('preClose', async () => {
     // Browsers open connections in advance, and may never send a request on them.
-    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+    for (const socket of sockets) {
+      const stream = isTls ? streams.get(socket) : socket;
+      if (stream === undefined || stream.bytesRead === 0) socket.destroy();
+    }
   });
   app.addHook('onClose', async () => clearInterval(check));
 }

@@ -74,6 +74,8 @@ export interface RouteDeps {
   accessTopic: Pick<Topic, 'subscribe'>;
   /** The address at which browsers reach the server, if it is configured. */
   publicUrl: string | undefined;
+  /** Whether Bursar itself has a certificate. */
+  hasTls: boolean;
   /** The built web page; null if the server runs from its sources. */
   webFolder: string | null;
   /** Between two heartbeats of an event stream. */
@@ -88,7 +90,7 @@ export interface RouteDeps {
  */
 export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limits: RateLimits): Promise<void> {
   const { heartbeatMs } = deps;
-  const browser = createBrowser(deps.publicUrl);
+  const browser = createBrowser(deps.publicUrl, deps.hasTls);
   const authenticate: Authenticate = (request) => deps.authenticate(credentialsOf(request, browser));
   const openRequests = createOpenRequests({
     limits: deps.openRequestLimits,

@@ -5,6 +5,7 @@ import fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  type FastifyServerOptions,
   LogController,
 } from 'fastify';
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
@@ -19,6 +20,7 @@ import { maxJsonBytes, toRequestError } from '../request/request-errors.ts';
 import { sendErrorPage, sendProblem } from '../response/send-error.ts';
 import { type MetricsOptions, probeRoutes } from '../routes/probes.ts';
 import { type AccessLogSettings, createAccessLog, loggablePath } from './access-log.ts';
+import type { Certificate } from './certificate.ts';
 import { clientAddress } from './client-network.ts';
 import { createConnectionErrorHandler } from './connection-errors.ts';
 import { type ConnectionLimits, superviseConnections } from './connections.ts';
@@ -31,7 +33,7 @@ import { createRequestSpans } from './request-spans.ts';
 import { createResponseCache } from './response-cache.ts';
 import { reportServed, type ServedRequest } from './served-request.ts';
 
-export interface ServerDeps extends RouteDeps {
+export interface ServerDeps extends Omit<RouteDeps, 'hasTls'> {
   /** False for a server that has only probes and metrics. */
   servesCallers: boolean;
   log: FastifyBaseLogger;
@@ -41,6 +43,8 @@ export interface ServerDeps extends RouteDeps {
   version: string;
   /** For the OpenAPI document. */
   systems: readonly ExampleSystem[];
+  /** Undefined for a server without TLS. */
+  certificate: Certificate | undefined;
   requestTimeoutMs: number;
   /** Addresses and networks of the proxies whose X-Forwarded-For counts. */
   trustProxy: readonly string[];
@@ -67,6 +71,8 @@ export interface ServerDeps extends RouteDeps {
  */
 const maxDrainMs = 30_000;
 
+const handshakeTimeoutMs = 10_000;
+
 /** Creates the HTTP server. Each route validates a request, calls one service and sends the result. */
 export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   const limits = createRateLimits(deps.rateLimits, () => performance.now());
@@ -88,12 +94,10 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     onServed,
     recordSpan: spans.onCachedResponse,
   });
-  const app = fastify({
+  const options: FastifyServerOptions = {
     loggerInstance: deps.log,
     // The address of a request is that of its client if these proxies report it.
     trustProxy: deps.trustProxy.length > 0 && [...deps.trustProxy],
-    // The hook below rejects a request without Host, with a problem document. A request without a body needs no stream.
-    http: { requireHostHeader: false, optimizeEmptyRequests: true },
     logController: new LogController({ disableRequestLogging: true }),
     // Creating a child logger for each request costs time, and nothing uses it.
     childLoggerFactory: (logger) => logger,
@@ -125,7 +129,8 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
       const problem = refusal ?? new BursarError('not_found', message, { cause: error });
       sendProblem(problem, request.id, reply as FastifyReply);
     },
-  });
+  };
+  const app = createFastify(options, deps.certificate);
   app.decorateRequest('caller', null);
   app.decorateRequest('isManager', false);
   app.decorateRequest('span', null);
@@ -188,8 +193,17 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   checkQueryParameters(app);
   if (deps.servesCallers) await registerOpenApi(app, deps.version, deps.systems, limits);
   await app.register(async (instance) => probeRoutes(instance, { ...deps, limits }));
-  if (deps.servesCallers) await registerRoutes(app, deps, limits);
+  if (deps.servesCallers) await registerRoutes(app, { ...deps, hasTls: deps.certificate !== undefined }, limits);
   return app;
+}
+
+/** Creates Fastify on a server with or without TLS: only the type of `app.server` differs, which also speaks HTTP/1.1. */
+function createFastify(options: FastifyServerOptions, certificate: Certificate | undefined): FastifyInstance {
+  // The hook `onRequest` rejects a request without Host, with a problem document. A request without a body needs no stream.
+  const http = { requireHostHeader: false, optimizeEmptyRequests: true };
+  if (certificate === undefined) return fastify({ ...options, http });
+  const https = { ...http, ...certificate.options, handshakeTimeout: handshakeTimeoutMs };
+  return fastify({ ...(options as object), https }) as unknown as FastifyInstance;
 }
 
 /** By default Fastify compiles a serializer for every schema, which slows down the start and takes memory. */

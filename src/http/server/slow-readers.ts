@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { extendDeadline } from '../../domain/reading-deadline.ts';
 
 export interface SlowReaderLimits {
@@ -32,14 +33,18 @@ interface Progress {
  * Finds clients that do not read their responses: each of them holds memory, a file or a slot of its user. Checking all
  * connections from time to time costs a request nothing.
  */
-export function createSlowReaderCheck({ windowMs, minBytes, maxWaitingBytes }: SlowReaderLimits) {
+export function createSlowReaderCheck(
+  { windowMs, minBytes, maxWaitingBytes }: SlowReaderLimits,
+  /** The decrypted stream of a socket with TLS. */
+  streamOf: (socket: Socket) => TLSSocket | undefined = () => undefined,
+) {
   const progressBySocket = new WeakMap<Socket, Progress>();
   const bytesPerSecond = (minBytes / windowMs) * 1000;
   const maxPauseMs = maxPauseWindows * windowMs;
 
   /** Returns the bytes that wait for the client, and whether it has stalled or was too slow. */
   function measure(socket: Socket, now: number): { waiting: number; isStalled: boolean; isTooSlow: boolean } {
-    const { taken, waiting } = readSocket(socket);
+    const { taken, waiting } = readSocket(socket, streamOf(socket));
     if (waiting === 0) {
       progressBySocket.delete(socket);
       return { waiting, isStalled: false, isTooSlow: false };
@@ -87,15 +92,23 @@ interface WriteHandle {
   writeQueueSize: number;
 }
 
-function readSocket(socket: Socket): { taken: number; waiting: number } {
+/** With TLS, the socket has the encrypted bytes, and the stream those that wait to be encrypted. */
+function readSocket(socket: Socket, stream: TLSSocket | undefined): { taken: number; waiting: number } {
   const { _handle: handle } = socket as Socket & { _handle?: Partial<WriteHandle> | null };
   if (!handle) return { taken: 0, waiting: 0 };
   const { bytesWritten, writeQueueSize } = handle;
   // A version of Node may come without these fields. The public ones move only when a whole write is done.
   if (typeof bytesWritten !== 'number' || typeof writeQueueSize !== 'number') {
-    return { taken: socket.bytesWritten - socket.writableLength, waiting: socket.writableLength };
+    const { bytesWritten: written, writableLength: waiting } = stream ?? socket;
+    return { taken: written - waiting, waiting };
   }
   const taken = bytesWritten - writeQueueSize;
   // `socket.bytesWritten` includes what was written to the stream and not yet passed on.
-  return { taken, waiting: socket.bytesWritten - taken };
+  const waiting = socket.bytesWritten - taken;
+  return { taken, waiting: waiting + (stream === undefined ? 0 : unencryptedBytes(stream)) };
+}
+
+function unencryptedBytes(stream: TLSSocket): number {
+  const { _handle: handle } = stream as TLSSocket & { _handle?: Partial<WriteHandle> | null };
+  return typeof handle?.bytesWritten === 'number' ? stream.bytesWritten - handle.bytesWritten : 0;
 }

@@ -4,8 +4,8 @@ import fastify from 'fastify';
 import { createBrowser, toLocalPath } from '../../../src/http/request/browser.ts';
 
 /** Returns the answers of a server with this address to a request with these headers. */
-async function inspect(publicUrl: string | undefined, headers: Record<string, string>) {
-  const browser = createBrowser(publicUrl);
+async function inspect(publicUrl: string | undefined, headers: Record<string, string>, hasTls = false) {
+  const browser = createBrowser(publicUrl, hasTls);
   const app = fastify();
   app.get('/', (request, reply) => {
     browser.setCookie(reply, 'session', 'secret', 60);

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { createSlowReaderCheck } from '../../../src/http/server/slow-readers.ts';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
+import { createCertificateAuthority } from '../../support/certificates.ts';
 import { openEventStream } from '../../support/event-stream.ts';
 import { jobPath } from '../../support/jobs.ts';
 import { readMetric } from '../../support/metrics.ts';
@@ -78,6 +83,33 @@ describe('the check for slow readers', () => {
     assert.deepEqual(findSlowReaders([socket], 1000), [socket]);
     const idle = { _handle: {}, bytesWritten: 500_000, writableLength: 0 } as unknown as Socket;
     for (const now of [0, 1000]) assert.deepEqual(findSlowReaders([idle], now), []);
+  });
+
+  test('sees the encrypted bytes of a connection with TLS', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'bursar-slow-tls-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const authority = await createCertificateAuthority(folder);
+    const tlsServer = createTlsServer(await authority.issue('IP:127.0.0.1')).listen(0, '127.0.0.1');
+    await once(tlsServer, 'listening');
+    t.after(() => tlsServer.close());
+    const accepted = once(tlsServer, 'connection') as Promise<[Socket]>;
+    const secured = once(tlsServer, 'secureConnection') as Promise<[TLSSocket]>;
+    const { port } = tlsServer.address() as { port: number };
+    const client = connectTls({ port, host: '127.0.0.1', ca: readFileSync(authority.certificateFile) });
+    clients.push(client);
+    const [[socket], [stream]] = await Promise.all([accepted, secured, once(client, 'secureConnect')]);
+    stream.on('error', () => undefined);
+    const findSlowReaders = createSlowReaderCheck({ ...limits, maxWaitingBytes: responseBytes }, () => stream);
+    assert.deepEqual(findSlowReaders([socket], 0), []);
+    client.pause();
+    // The second write waits until the first one was encrypted and sent.
+    stream.write(Buffer.alloc(responseBytes));
+    stream.write(Buffer.alloc(responseBytes));
+    await sleep(50);
+    for (const now of [0, 100, 200, 300]) assert.deepEqual(findSlowReaders([socket], now), []);
+    assert.deepEqual(findSlowReaders([socket], 400), [socket], 'too much waits in all');
+    await readBytes(client, 10_000_000);
+    assert.deepEqual(findSlowReaders([socket], 1500), [], 'it has read a part of the first write');
   });
 
   test('ignores a connection on which nothing waits', async () => {

@@ -1,0 +1,97 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { BursarError } from '../../domain/errors.ts';
+
+/** Files in PEM format. */
+export interface CertificateFiles {
+  /** The certificate of the server, followed by those between it and the certificate authority. */
+  certificate: string;
+  key: string;
+}
+
+export interface Certificate {
+  /** For a server, and for `setSecureContext`. */
+  options: SecureContextOptions;
+  /** The names and addresses that it is valid for. */
+  names: string;
+  validFromMs: number;
+  validToMs: number;
+}
+
+/** Without the ciphers of TLS 1.2 that let a stolen key decrypt recorded connections. */
+const ciphers = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':');
+
+/** Reads and checks the files. Throws `invalid_config` with what to do unless a server can use them. */
+export function readCertificate(files: CertificateFiles): Certificate {
+  const cert = readPem('server.tls.certificate', files.certificate);
+  const key = readPem('server.tls.key', files.key);
+  refuseReadableKey(files.key);
+  const parsed = parseCertificate(cert, files.certificate);
+  if (!parsed.checkPrivateKey(parseKey(key, files.key))) {
+    throw new BursarError(
+      'invalid_config',
+      `The key ${files.key} (server.tls.key) does not belong to the first certificate in ${files.certificate} ` +
+        '(server.tls.certificate). Use the files of one certificate. In a chain, the certificate of this server comes first.',
+    );
+  }
+  const options: SecureContextOptions = { cert, key, ciphers, minVersion: 'TLSv1.2' };
+  try {
+    createSecureContext(options);
+  } catch (cause) {
+    const message = `OpenSSL refuses the certificate ${files.certificate} (server.tls.certificate): ${messageOf(cause)}`;
+    throw new BursarError('invalid_config', message, { cause });
+  }
+  return {
+    options,
+    names: parsed.subjectAltName ?? parsed.subject,
+    validFromMs: Date.parse(parsed.validFrom),
+    validToMs: Date.parse(parsed.validTo),
+  };
+}
+
+function readPem(setting: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new BursarError('invalid_config', `Cannot read ${setting} ${resolve(file)}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** Members of a group may read it: distributions give keys to a group such as ssl-cert. */
+function refuseReadableKey(file: string): void {
+  if ((statSync(file).mode & 0o007) === 0) return;
+  const message = `Other users of this host can read the key ${file} (server.tls.key). Run "chmod o-rwx ${file}".`;
+  throw new BursarError('invalid_config', message);
+}
+
+function parseCertificate(pem: string, file: string): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch (cause) {
+    const message = `${file} (server.tls.certificate) is not a certificate in PEM format.`;
+    throw new BursarError('invalid_config', message, { cause });
+  }
+}
+
+function parseKey(pem: string, file: string): KeyObject {
+  try {
+    return createPrivateKey(pem);
+  } catch (cause) {
+    const message = `${file} (server.tls.key) is not a private key in PEM format without a passphrase.`;
+    throw new BursarError('invalid_config', message, { cause });
+  }
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
