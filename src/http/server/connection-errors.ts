@@ -52,14 +52,11 @@ export function createConnectionErrorHandler({ log, address, onServed }: Connect
   /** A request without TLS to a port with TLS: its client understands a response without TLS. */
   function rejectPlainHttp(socket: Socket): void {
     const requestId = randomUUID();
-    log.info({ reqId: requestId, address: socket.remoteAddress }, 'request without TLS rejected');
     socket.on('error', () => undefined);
     socket.resume();
-    endWithProblem(
-      socket,
-      new BursarError('bad_request', 'This port needs TLS. Use https:// instead of http://.'),
-      requestId,
-    );
+    const error = new BursarError('bad_request', 'This port needs TLS. Use https:// instead of http://.');
+    const status = endWithProblem(socket, error, requestId);
+    log.info({ address: socket.remoteAddress, reqId: requestId, status }, 'request without TLS rejected');
   }
 
   function rejectExpectation(request: IncomingMessage, response: ServerResponse): void {

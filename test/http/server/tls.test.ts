@@ -81,7 +81,7 @@ describe('a server with a certificate', () => {
     const types = (await stream.waitForEvents(3)).map(({ type }) => type);
     assert.ok(types.includes('job.accepted'), types.join());
     stream.disconnect();
-    const file = await me.send('GET', `${jobPath(job)}files/data`, { range: 'bytes=-5' });
+    const file = await me.send('GET', `${jobPath(job).replace('/jobs/', '/files/')}data`, { range: 'bytes=-5' });
     assert.deepEqual([file.status, file.headers.get('content-length')], [206, '5']);
   });
 
