@@ -72,6 +72,17 @@ describe('the alerts', () => {
     }
   });
 
+  test('are in the documentation, with their severity', () => {
+    const page = readFileSync(new URL('../../docs/monitoring.md', import.meta.url), 'utf8');
+    const rows = [...page.matchAll(/^\| `(Bursar\w+)` \| (\w+) \|/gm)].map(
+      ([, alert, severity]) => `${alert} ${severity}`,
+    );
+    assert.deepEqual(
+      rows,
+      alerts.map(({ alert, labels }) => `${alert} ${labels?.severity}`),
+    );
+  });
+
   test('name only commands of bursar that exist', () => {
     const program = createProgram('');
     addUserCommands(program);
