@@ -75,7 +75,7 @@ export const ConfigSchema = Type.Object(
         }),
       ),
     }),
-    tracing: section('Traces, see [monitoring.md](monitoring.md#traces).', {
+    tracing: section('Traces, see [tracing.md](tracing.md).', {
       endpoint: Type.Optional(
         Type.String({
           pattern: '^https?://',
