@@ -15,6 +15,8 @@ export interface ServerProcessOptions extends ServerOptions {
   logFile?: string;
   /** For several servers on one database. */
   role?: 'all' | 'api' | 'worker';
+  /** The command line of another version (`old-version.ts`). */
+  program?: string;
 }
 
 /** A server in its own process. */
@@ -28,11 +30,11 @@ export interface ServerProcess extends TestServer {
 }
 
 /** The arguments of Node in `npm start`, with the full path of the program. */
-function startArguments(): string[] {
+function startArguments(path: string): string[] {
   const packageFile = new URL('../../package.json', import.meta.url);
   const { scripts } = JSON.parse(readFileSync(packageFile, 'utf8')) as { scripts: { start: string } };
   const [, nodeArguments = ''] = /^exec node (.*)/.exec(scripts.start) ?? [];
-  return nodeArguments.split(' ').map((argument) => (argument === 'bin/bursar.mjs' ? program : argument));
+  return nodeArguments.split(' ').map((argument) => (argument === 'bin/bursar.mjs' ? path : argument));
 }
 
 /** Runs `bursar serve` as a process, with the same options as `npm start`. `startServer` is faster, for tests that do not need the process. */
@@ -43,7 +45,8 @@ export async function spawnServer(options: ServerProcessOptions = {}): Promise<S
     ...(databaseUrl === undefined ? {} : { databaseUrl }),
   });
   const env = { ...environment, ...options.env };
-  const child = spawn(process.execPath, [...startArguments(), ...(options.role ? ['--role', options.role] : [])], {
+  const nodeArguments = startArguments(options.program ?? program);
+  const child = spawn(process.execPath, [...nodeArguments, ...(options.role ? ['--role', options.role] : [])], {
     env,
     stdio: ['ignore', 'pipe', options.logFile === undefined ? 'pipe' : openSync(options.logFile, 'a')],
   });
