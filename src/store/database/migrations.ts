@@ -27,7 +27,7 @@ import { findSchemaDifferences, requireExpectedSchema } from './schema-check.ts'
 const firstMigration = '0001-ground';
 
 /** Migrations are never changed or renamed after their release: databases store the names of those they have. */
-function createMigrator(db: Db): Migrator {
+export function createMigrator(db: Db): Migrator {
   const dialect = db.backend.dialect;
   const migrations = {
     [firstMigration]: initialSchema(dialect),
