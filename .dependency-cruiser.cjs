@@ -10,8 +10,9 @@ const mayImport = {
   files: ['domain', 'shell'],
   engines: ['domain', 'shell', 'files'],
   webhooks: ['domain'],
-  services: ['domain', 'config', 'contract', 'store', 'files', 'metrics', 'webhooks'],
-  workers: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics', 'tracing', 'webhooks'],
+  secrets: ['domain'],
+  services: ['domain', 'config', 'contract', 'store', 'files', 'metrics', 'webhooks', 'secrets'],
+  workers: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics', 'tracing', 'webhooks', 'secrets'],
   http: ['domain', 'config', 'contract', 'services', 'metrics', 'tracing'],
   doctor: ['domain', 'config', 'engines', 'files', 'shell'],
 };

@@ -9,6 +9,7 @@ import { bytesPerKb } from '../domain/units.ts';
 import { createSpool, spoolFolder } from '../files/spool/spool.ts';
 import { createFileRemover } from '../files/workspaces/file-remover.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { createKeyring } from '../secrets/keyring.ts';
 import { createTopic } from '../services/events/topic.ts';
 import { createSpawnClient } from '../shell/spawn-client.ts';
 import type { Tracing } from '../tracing/tracing.ts';
@@ -66,6 +67,7 @@ export function createDependencies(
     accessTopic: createTopic('access', database.pgNotify),
     /** Published when there is work for the workers of a system. */
     systemTopic: createTopic('system', database.pgNotify),
+    keyring: createKeyring({ configuredKeys: config.secrets.keys, dataFolder }),
     resolveEndpoint: createEndpointResolver(config.webhooks),
     /** Identifies this process in leases. */
     holder: `${hostname()}/${process.pid}/${randomUUID()}`,

@@ -1,6 +1,9 @@
 import { toEventJson } from '../contract/event.ts';
 import { toMessageId, toTestEventJson } from '../contract/webhook.ts';
+import { BursarError } from '../domain/errors.ts';
+import { msPerMinute } from '../domain/units.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { decryptSecret, type Keyring } from '../secrets/cipher.ts';
 import type { Db, Tx } from '../store/database/handle.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import {
@@ -8,11 +11,13 @@ import {
   leaseDelivery,
   listDeliveryQueues,
   pauseWebhook,
+  postponeDelivery,
   recordAttempt,
   recordWebhookFailure,
   resetWebhookFailures,
 } from '../store/events/delivery-queue.ts';
 import { insertEvent } from '../store/events/events.ts';
+import { secretPlace } from '../store/events/webhook-secrets.ts';
 import { disableWebhook, lockUserOfWebhooks } from '../store/events/webhooks.ts';
 import type { Span, Tracing } from '../tracing/tracing.ts';
 import { endpointPauseMs, retryDelayMs } from '../webhooks/retry-schedule.ts';
@@ -23,6 +28,7 @@ import { type Logger, type Loop, startLoop } from './loop.ts';
 export interface WebhookWorkerDeps {
   db: Db;
   send: SendRequest;
+  keyring: Keyring;
   leaseOwner: string;
   /** Must be longer than an attempt can take. */
   leaseMs: number;
@@ -43,6 +49,8 @@ export interface WebhookWorkerDeps {
 }
 
 const httpGone = 410;
+/** Deliveries whose secret cannot be decrypted wait for this long: an operator has to put the key back. */
+const missingKeyPauseMs = msPerMinute;
 
 /**
  * Delivers events to webhooks: at least once, always under the same message id, one at a time for each webhook and the oldest
@@ -87,10 +95,12 @@ export function startWebhookWorker(deps: WebhookWorkerDeps): Loop {
 /** Never throws: a delivery that fails here is retried when its lease has expired. */
 async function deliver(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promise<void> {
   const { send, metrics, now, log } = deps;
-  const { id, event, secrets, webhook } = delivery;
+  const { id, event, webhook } = delivery;
   const logFields = { delivery: id, webhook: webhook.id };
   try {
     const body = event === null ? toTestEventJson(webhook.id, delivery.createdAt) : toEventJson(event);
+    const secrets = await readSecrets(deps, delivery);
+    if (secrets === undefined) return;
     const message = { id: toMessageId(id), timestamp: Math.floor(now() / 1000), body };
     const span = startDeliverySpan(deps, delivery);
     const headers = { ...signedHeaders(message, secrets), ...(span && { traceparent: span.traceParent }) };
@@ -116,6 +126,20 @@ function startDeliverySpan(
   if (tracing === null || traceParent === null) return null;
   const attributes = { 'bursar.event': event?.kind ?? '', 'bursar.delivery': id, 'bursar.try': tries };
   return tracing.startSpan('webhook delivery', { kind: 'client', parent: traceParent, attributes });
+}
+
+/** Decrypts the secrets. Otherwise the delivery waits, and neither the attempts nor the failures of the webhook are counted. */
+async function readSecrets(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promise<string[] | undefined> {
+  const { db, keyring, leaseOwner, now, log } = deps;
+  try {
+    return delivery.secrets.map((stored) => decryptSecret(keyring, stored, secretPlace(delivery.webhook.id)));
+  } catch (error) {
+    if (!(error instanceof BursarError)) throw error;
+    log.error({ err: error, webhook: delivery.webhook.id }, 'webhook secret cannot be decrypted, its deliveries wait');
+    const until = now() + missingKeyPauseMs;
+    await inTransaction(db, (tx) => postponeDelivery(tx, delivery, { leaseOwner, until }));
+    return undefined;
+  }
 }
 
 /** Returns whether the webhook has been disabled. */

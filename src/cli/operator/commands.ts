@@ -10,6 +10,7 @@ export function addOperatorCommands(program: Command, version: string): void {
   serverCommands(program, version);
   backupCommands(program);
   databaseCommands(program);
+  secretCommands(program);
   accountCommands(program);
   auditCommands(program);
   ledgerCommands(program);
@@ -60,6 +61,22 @@ function serverCommands(program: Command, version: string): void {
       const { formatConfig } = await import('../../config/format.ts');
       process.stdout.write(formatConfig(await readConfig(), json ? 'json' : 'yaml'));
     });
+}
+
+function secretCommands(program: Command): void {
+  const secrets = program.command('secrets').description('manage the keys that encrypt the secrets of webhooks');
+  secrets
+    .command('status')
+    .description('show how many secrets each key encrypts; fails if a key is missing')
+    .option('--json', 'print JSON', false)
+    .action(async (options) => (await import('./secrets.ts')).printStatus(await readConfig(), options));
+  secrets
+    .command('rotate')
+    .description(
+      'encrypt all secrets under the first key of the configuration, or else under a new key in the data folder; the server ' +
+        'may be running',
+    )
+    .action(async () => (await import('./secrets.ts')).rotate(await readConfig()));
 }
 
 function auditCommands(program: Command): void {

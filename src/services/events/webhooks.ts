@@ -25,6 +25,7 @@ import {
   lockDisabledBy,
   lockUserOfWebhooks,
   replaceSecret,
+  setSecret,
   updateWebhook,
   type WebhookRecord,
 } from '../../store/events/webhooks.ts';
@@ -34,12 +35,14 @@ import { generateSecret } from '../../webhooks/signature.ts';
 import { executeAdminAction } from '../accounting/admin-actions.ts';
 import { findStoredResponse, type IdempotentRequest, runOnce } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
+import { hashSecret, type SecretStore } from './webhook-secrets.ts';
 
 export interface WebhookDeps {
   db: Db;
   rules: EndpointRules;
   resolve: ResolveEndpoint;
   maxPerUser: number;
+  secrets: SecretStore;
   now(): number;
   /** Called after a commit that concerns a user. */
   publish(userId: string): void;
@@ -47,6 +50,8 @@ export interface WebhookDeps {
 
 type Webhook = Static<typeof WebhookSchema>;
 type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;
+/** The response that is stored for repeated requests: the database has no secret as clear text. */
+type StoredWebhook = Webhook & { secret_hash: string };
 type Delivery = Static<typeof DeliverySchema>;
 
 const dnsTimeoutMs = 5000;
@@ -70,6 +75,17 @@ export function createWebhookService(deps: WebhookDeps) {
     return publicWebhook(await requireWebhook(db, userId, id));
   }
 
+  /** Adds the secret to the stored response. It is no longer known after two rotations, or if the webhook was deleted. */
+  async function withSecret(stored: StoredWebhook, created?: string): Promise<WebhookWithSecret> {
+    const { secret_hash: hash, ...webhook } = stored;
+    const isCreated = created !== undefined && hashSecret(created) === hash;
+    const secret = isCreated ? created : await deps.secrets.findByHash(db, webhook.id, hash);
+    if (secret !== undefined) return { ...webhook, secret };
+    const message =
+      'This request was carried out before, and its secret was replaced since. Replace it again for a new one.';
+    throw new BursarError('conflict', message);
+  }
+
   return {
     list: async (userId: string | undefined): Promise<Webhook[]> => (await listWebhooks(db, userId)).map(publicWebhook),
 
@@ -80,21 +96,23 @@ export function createWebhookService(deps: WebhookDeps) {
       body: Static<typeof WebhookBody>,
       request: IdempotentRequest | null,
     ): Promise<WebhookWithSecret> {
-      const earlier = await findStoredResponse<WebhookWithSecret>(db, request);
-      if (earlier !== undefined) return earlier;
+      const earlier = await findStoredResponse<StoredWebhook>(db, request);
+      if (earlier !== undefined) return await withSecret(earlier);
       const url = await validateUrl(body.url);
       const secret = generateSecret();
       const { events: kinds, description = '' } = body;
-      return await runOnce(db, request, now(), async (tx) => {
+      const stored = await runOnce(db, request, now(), async (tx): Promise<StoredWebhook> => {
         if (!(await incrementWebhookCount(tx, userId, deps.maxPerUser))) {
           const message = `You have ${deps.maxPerUser} webhooks, which is the limit. Delete one first.`;
           throw new BursarError('too_many_webhooks', message);
         }
-        const id = await insertWebhook(tx, { userId, url, description, kinds, secret, createdAt: now() });
+        const id = await insertWebhook(tx, { userId, url, description, kinds, secret: '', createdAt: now() });
         if (id === undefined) throw urlInUse();
+        await setSecret(tx, id, await deps.secrets.toStored(tx, id, secret));
         requireEndpointNotDisabled(await listWebhooks(tx, userId), url);
-        return { ...publicWebhook(await requireWebhook(tx, userId, id)), secret };
+        return { ...publicWebhook(await requireWebhook(tx, userId, id)), secret_hash: hashSecret(secret) };
       });
+      return await withSecret(stored, secret);
     },
 
     async update(userId: string, id: number, body: Static<typeof WebhookChangeBody>): Promise<Webhook> {
@@ -128,11 +146,12 @@ export function createWebhookService(deps: WebhookDeps) {
 
     async rotateSecret(userId: string, id: number, request: IdempotentRequest | null): Promise<WebhookWithSecret> {
       const secret = generateSecret();
-      return await runOnce(db, request, now(), async (tx) => {
+      const stored = await runOnce(db, request, now(), async (tx): Promise<StoredWebhook> => {
         const webhook = await requireWebhook(tx, userId, id);
-        await replaceSecret(tx, id, secret, now() + oldSecretValidMs);
-        return { ...publicWebhook(webhook), secret };
+        await replaceSecret(tx, id, await deps.secrets.toStored(tx, id, secret), now() + oldSecretValidMs);
+        return { ...publicWebhook(webhook), secret_hash: hashSecret(secret) };
       });
+      return await withSecret(stored, secret);
     },
 
     async test(userId: string, id: number, request: IdempotentRequest | null): Promise<Delivery> {

@@ -32,6 +32,11 @@ export interface Dialect {
    * second server.
    */
   listServers(db: Handle): Promise<string[]>;
+  /**
+   * Whether an instance of a version before 0.2 uses the database: it can read only secrets that are not encrypted. It cannot
+   * start on the new schema, but one that runs continues. On SQLite there is only one instance.
+   */
+  hasOlderInstance(db: Handle): Promise<boolean>;
   /** SQL that describes the schema, as `schema-check.ts` needs it. */
   schemaQuery: string;
   /** The schema of the tables. SQLite has none. */
@@ -63,6 +68,7 @@ export const sqliteDialect: Dialect = {
   dropAppendOnlyTriggers: (table) => ['update', 'delete'].map((change) => `drop trigger ${table}_refuse_${change}`),
   toMonth: (column) => `strftime('%Y-%m', ${column} / 1000, 'unixepoch')`,
   isRetryableConflict: () => false,
+  hasOlderInstance: async () => false,
   listServers: async () => [],
   schemaQuery: sqliteSchemaQuery,
   schemaName: async () => null,
@@ -117,10 +123,15 @@ export const postgresDialect: Dialect = {
   async listServers(db) {
     // Every server has a connection that only listens (`pg-notify.ts`). Commands, and servers that are starting, have none.
     const { rows } = await sql<{ name: string }>`
-      select distinct substr(application_name, 8) as name from pg_stat_activity
-      where datname = current_database() and application_name like 'bursar %' and query = 'listen bursar'
+      select distinct substr(application_name, strpos(application_name, ' ') + 1) as name from pg_stat_activity
+      where datname = current_database() and application_name ~ '^bursar(/[0-9]+)? ' and query = 'listen bursar'
       order by 1`.execute(db);
     return rows.map(({ name }) => name);
+  },
+  async hasOlderInstance(db) {
+    const { rows } = await sql`select 1 from pg_stat_activity
+      where datname = current_database() and application_name like 'bursar %' limit 1`.execute(db);
+    return rows.length > 0;
   },
   schemaQuery: postgresSchemaQuery,
   async schemaName(db) {

@@ -51,4 +51,9 @@ export const migrationNotes: Readonly<Record<string, MigrationNote>> = {
     isCompatible: true,
     rewrites: [],
   },
+  '0020-response-secrets': {
+    summary: 'removes the secrets of webhooks from stored responses',
+    isCompatible: true,
+    rewrites: [],
+  },
 };

@@ -21,6 +21,7 @@ import { identities } from './migrations/0016-identities.ts';
 import { signIn } from './migrations/0017-sign-in.ts';
 import { tokenNotices } from './migrations/0018-token-notices.ts';
 import { tracesAndClaims } from './migrations/0019-traces-and-claims.ts';
+import { responseSecrets } from './migrations/0020-response-secrets.ts';
 import { findSchemaDifferences, requireExpectedSchema } from './schema-check.ts';
 
 /** Its file was renamed, but existing databases know it by this name. */
@@ -49,6 +50,7 @@ export function createMigrator(db: Db): Migrator {
     '0017-sign-in': signIn(dialect),
     '0018-token-notices': tokenNotices,
     '0019-traces-and-claims': tracesAndClaims,
+    '0020-response-secrets': responseSecrets,
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

@@ -100,6 +100,7 @@ function openFile(file: string): { writer: Database; reader: Database } {
     reader.pragma('busy_timeout = 10000');
     return { writer, reader };
   } catch (cause) {
+    if (cause instanceof BursarError) throw cause;
     throw new BursarError(
       'invalid_config',
       `Cannot open the database ${file}: ${(cause as Error).message}. Check that it is a database of Bursar, and that the ` +
@@ -111,13 +112,18 @@ function openFile(file: string): { writer: Database; reader: Database } {
 
 /**
  * The database has the hashes of tokens and the jobs of everybody. SQLite gives its other files the mode of the database.
- * A file of another user cannot be changed; the folder then protects it.
+ * A file of another user is refused if everybody has access; a group is accepted, as on a mounted
+ * volume.
  */
 function makePrivate(file: string): void {
   for (const path of ['', '-wal', '-shm'].map((suffix) => `${file}${suffix}`)) {
     const stats = statSync(path, { throwIfNoEntry: false });
-    if (stats === undefined || (stats.mode & 0o077) === 0 || stats.uid !== process.geteuid?.()) continue;
-    chmodSync(path, 0o600);
+    if (stats === undefined || (stats.mode & 0o077) === 0) continue;
+    if (stats.uid === process.geteuid?.()) chmodSync(path, 0o600);
+    else if ((stats.mode & 0o007) !== 0) {
+      const message = `Other users of this host have access to ${path}. Run "chmod o-rwx ${path}".`;
+      throw new BursarError('invalid_config', message);
+    }
   }
 }
 

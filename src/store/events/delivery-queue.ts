@@ -46,7 +46,7 @@ export interface LeasedDelivery {
   id: number;
   tries: number;
   webhook: { id: number; userId: string; url: string };
-  /** From new to old. */
+  /** As they are stored, from new to old. */
   secrets: string[];
   /** Null for a test delivery. */
   event: EventRecord | null;
@@ -167,6 +167,24 @@ export async function recordAttempt(tx: Tx, id: number, attempt: DeliveryAttempt
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
+}
+
+/**
+ * Ends the lease of a delivery that was not sent, and does not count it as an attempt. Deliveries of its webhook wait until
+ * `until`.
+ */
+export async function postponeDelivery(
+  tx: Tx,
+  { id, webhook }: LeasedDelivery,
+  { leaseOwner, until }: { leaseOwner: string; until: number },
+): Promise<void> {
+  await tx
+    .updateTable('deliveries')
+    .set((eb) => ({ lease_owner: null, lease_until: 0, tries: eb('tries', '-', 1) }))
+    .where('id', '=', id)
+    .where('lease_owner', '=', leaseOwner)
+    .execute();
+  await pauseWebhook(tx, webhook.id, until);
 }
 
 /** Called after a successful delivery. */

@@ -22,6 +22,7 @@ export interface NewWebhook {
   url: string;
   description: string;
   kinds: readonly string[];
+  /** As it is stored. Its encryption needs the id, so that `setSecret` stores it later. */
   secret: string;
   createdAt: number;
 }
@@ -142,6 +143,10 @@ export async function deleteWebhook(
     .where('id', '=', id)
     .returning(['disabled_by as disabledBy', 'disabled_reason as disabledReason'])
     .executeTakeFirst();
+}
+
+export async function setSecret(tx: Tx, id: number, secret: string): Promise<void> {
+  await tx.updateTable('webhooks').set({ secret }).where('id', '=', id).execute();
 }
 
 /** Replaces the secret. The former one also signs requests until `formerUntil`. */

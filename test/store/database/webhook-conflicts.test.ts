@@ -41,6 +41,7 @@ async function setUp(t: TestContext) {
   let isSending = false;
   const worker = startWebhookWorker({
     db,
+    keyring: { current: () => assert.fail('nothing is encrypted'), find: () => undefined },
     send: () => {
       isSending = true;
       return response.promise;

@@ -66,3 +66,18 @@ test('only the owner can read the database and its backups, whatever the umask',
   await takeSnapshot(db, file);
   assert.equal(modeOf(file), 0o600);
 });
+
+test('a database of another user is refused if everybody can read it, and accepted if a group can', async (t) => {
+  if (process.getuid?.() !== 0) return t.skip('only root can give a file to another user');
+  const folder = folderWithMode(t, 0o755);
+  const file = join(folder, 'bursar.db');
+  writeFileSync(file, '');
+  chownSync(file, 65_534, 0);
+  chmodSync(file, 0o664);
+  await assert.rejects(openDatabase(settings, folder), {
+    code: 'invalid_config',
+    message: /Run "chmod o-rwx .*bursar\.db"/,
+  });
+  chmodSync(file, 0o660);
+  await (await openDatabase(settings, folder)).destroy();
+});

@@ -1,0 +1,95 @@
+import { resolve } from 'node:path';
+import type { Config } from '../../config/schema.ts';
+import { BursarError } from '../../domain/errors.ts';
+import { decryptSecret, encryptSecret, type Keyring, keyIdOf } from '../../secrets/cipher.ts';
+import { createKey, readKeyFolder } from '../../secrets/key-folder.ts';
+import { createKeyring, keyFolder } from '../../secrets/keyring.ts';
+import type { Db } from '../../store/database/handle.ts';
+import { convertStoredSecrets, readStoredSecrets, secretPlace } from '../../store/events/webhook-secrets.ts';
+import { exitCodes } from './exit-codes.ts';
+import { formatTable } from './format-table.ts';
+import { withDatabase } from './with-database.ts';
+
+interface KeyStatus {
+  /** Null for secrets that are not encrypted yet. */
+  key: string | null;
+  from: 'configuration' | 'data folder' | 'missing' | 'not encrypted';
+  encrypts: boolean;
+  secrets: number;
+}
+
+/** Prints how many secrets each key encrypts. Fails if a key is missing. */
+export async function printStatus(config: Config, { json }: { json: boolean }): Promise<void> {
+  const status = await withDatabase(config, (db) => readStatus(config, db));
+  if (status.some(({ from }) => from === 'missing')) process.exitCode = exitCodes.failure;
+  if (json) return void process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
+  const rows = status.map(({ key, from, encrypts, secrets }) => [
+    key ?? '-',
+    from,
+    encrypts ? 'yes' : '',
+    `${secrets}`,
+  ]);
+  process.stdout.write(formatTable([['KEY', 'FROM', 'ENCRYPTS', 'SECRETS'], ...rows]));
+}
+
+async function readStatus(config: Config, db: Db): Promise<KeyStatus[]> {
+  const configured = config.secrets.keys.map(({ id }) => id);
+  const created = readKeyFolder(keyFolder(resolve(config.data))).map(({ id }) => id);
+  const current = configured[0] ?? created.at(-1);
+  const counts = new Map<string | null, number>([...configured, ...created].map((id) => [id, 0]));
+  for await (const { secret, formerSecret } of readStoredSecrets(db))
+    for (const stored of [secret, formerSecret]) {
+      if (stored === null) continue;
+      counts.set(keyIdOf(stored), (counts.get(keyIdOf(stored)) ?? 0) + 1);
+    }
+  const sourceOf = (id: string | null) => {
+    if (id === null) return 'not encrypted';
+    if (configured.includes(id)) return 'configuration';
+    return created.includes(id) ? 'data folder' : 'missing';
+  };
+  return [...counts].map(([key, secrets]) => ({
+    ...{ key, from: sourceOf(key), secrets },
+    encrypts: key !== null && key === current,
+  }));
+}
+
+/**
+ * Encrypts all secrets under the first key of the configuration, or else under a new key in the data folder. Servers may be
+ * running. Every secret is readable at any time, also if the command is killed: repeat it then.
+ */
+export async function rotate(config: Config): Promise<void> {
+  const dataFolder = resolve(config.data);
+  await withDatabase(config, async (db) => {
+    if (await db.backend.dialect.hasOlderInstance(db)) {
+      const message =
+        'An instance of an older version uses the database, and cannot read encrypted secrets. Stop it first.';
+      throw new BursarError('conflict', message);
+    }
+    if (config.secrets.keys.length === 0) createKey(keyFolder(dataFolder));
+    const keyring = createKeyring({ configuredKeys: config.secrets.keys, dataFolder });
+    const { changed, unreadable } = await reencrypt(db, keyring);
+    process.stdout.write(`The key ${keyring.current().id} encrypts the secrets of ${changed} webhooks now.\n`);
+    if (unreadable.size === 0) return;
+    process.exitCode = exitCodes.failure;
+    const message = [...unreadable].map((webhook) => `webhook ${webhook}`).join(', ');
+    process.stderr.write(
+      `Not changed, because their key is missing or wrong: ${message}. See "bursar secrets status".\n`,
+    );
+  });
+}
+
+async function reencrypt(db: Db, keyring: Keyring): Promise<{ changed: number; unreadable: Set<number> }> {
+  const unreadable = new Set<number>();
+  const key = keyring.current();
+  const changed = await convertStoredSecrets(db, (stored, id) => {
+    if (keyIdOf(stored) === key.id) return stored;
+    try {
+      return encryptSecret(key, decryptSecret(keyring, stored, secretPlace(id)), secretPlace(id));
+    } catch (error) {
+      if (!(error instanceof BursarError) || error.code !== 'secret_unreadable') throw error;
+      unreadable.add(id);
+      return stored;
+    }
+  });
+  return { changed, unreadable };
+}
