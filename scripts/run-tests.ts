@@ -4,15 +4,21 @@
 //   node scripts/run-tests.ts FILE…      these files, with the name of every test
 // Tests whose result depends on the database run twice: on SQLite, and on a PostgreSQL that is started for them.
 // BURSAR_TEST_DATABASE=sqlite or =postgres selects one of the two.
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, dirname } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { compileCache } from '../test/support/compile-cache.ts';
+import { useMemoryDisk } from '../test/support/memory-disk.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { keepPrivateFilesVariable, removeAllPrivateFiles } from '../test/support/private-file.ts';
-import { prepareTemplateDatabase, templateDatabase } from '../test/support/template-database.ts';
+import {
+  createSqliteTemplate,
+  prepareTemplateDatabase,
+  sqliteTemplateVariable,
+  templateDatabase,
+} from '../test/support/template-database.ts';
 import { build } from './build.mjs';
 import { filterRunnable, findImports, isAvailableOrReport, needsExternalSoftware } from './external-software.ts';
 
@@ -98,6 +104,8 @@ const concurrency = availableParallelism() + (isQuickRun ? 1 : 2);
 await build();
 const files = findFiles();
 const results: Result[] = [];
+const memoryDisk = useMemoryDisk();
+const sqliteTemplate = await createSqliteTemplate();
 const tasks = planTasks(files);
 const needsPostgres = tasks.some(({ database }) => database === 'postgres');
 const postgres = needsPostgres ? await startPostgres() : undefined;
@@ -108,6 +116,8 @@ try {
 } finally {
   await postgres?.close();
   removeAllPrivateFiles();
+  rmSync(dirname(sqliteTemplate), { recursive: true });
+  memoryDisk?.unmount();
 }
 summarize();
 
@@ -176,6 +186,7 @@ async function runTask(task: Task): Promise<Result> {
     NODE_COMPILE_CACHE: compileCache,
     BURSAR_TEST_DATABASE: task.database,
     [keepPrivateFilesVariable]: 'true',
+    [sqliteTemplateVariable]: sqliteTemplate,
     ...(postgres ? { BURSAR_TEST_POSTGRES: postgres.url('postgres') } : {}),
   };
   const isGroup = task.files.length > 1;
