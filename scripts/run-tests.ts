@@ -66,15 +66,14 @@ const isLong = (file: string) => longFiles.some((pattern) => pattern.test(file))
 /** Files that need much CPU time on PostgreSQL. */
 const isLongOnPostgres = (file: string) => /ledger-random|job-lists/.test(file);
 
-/** Files that share a process with others of their folder. */
-const maxGroupSize = 5;
-const sharesProcess = (file: string) =>
-  /^test\/(config|contract|domain|http|services|store|webhooks|workers)\//.test(file) &&
-  !isLong(file) &&
-  !isLongOnPostgres(file) &&
-  !needsExternalSoftware(file) &&
-  !spawnsServer(file) &&
-  !needsMuchCpu(file);
+/**
+ * Files that share a process with others of their folder: loading the modules takes more CPU time than most files take for
+ * their tests. Long files have their own process, so that the others need not wait for them.
+ */
+const maxGroupSize = 8;
+const sharesProcess = (file: string) => !isLong(file) && !isLongOnPostgres(file) && !needsMuchCpu(file);
+/** The folder right under test/. */
+const areaOf = (file: string) => file.split('/', 2).join('/');
 
 /** Folders whose tests are fast. Their tests that spawn a server or need external software are still excluded. */
 const isQuickFolder = (file: string) => /^test\/(config|contract|domain|files|http|store|workers)\//.test(file);
@@ -152,7 +151,7 @@ function startOrder({ files: [file = '', ...others], database }: Task): number {
 /** Named files are not grouped: each then runs as it does alone. */
 function groupFiles(all: readonly string[]): string[][] {
   if (namedFiles.length > 0) return all.map((file) => [file]);
-  const folders = Map.groupBy(all, (file) => (sharesProcess(file) ? dirname(file) : file));
+  const folders = Map.groupBy(all, (file) => (sharesProcess(file) ? areaOf(file) : file));
   return [...folders.values()].flatMap((group) =>
     Array.from({ length: Math.ceil(group.length / maxGroupSize) }, (_, index) =>
       group.slice(index * maxGroupSize, (index + 1) * maxGroupSize),
@@ -195,7 +194,7 @@ async function runTask(task: Task): Promise<Result> {
     argv: isGroup ? task.files : [],
     env,
     concurrency: 1,
-    timeout: 900_000,
+    timeout: 1_800_000,
   });
   events.on('test:summary', ({ file, counts }) => {
     if (file !== undefined) return;

@@ -54,7 +54,10 @@ describe('jobs that Slurm reports wrongly', { concurrency: true }, () => {
     const [exitCode, start = 0, end = 0] = record.trim().split(' ').map(Number);
     const [commandStart = 0, commandEnd = 0] = await readTimes();
     assert.equal(exitCode, 0);
-    assert.ok(start <= commandStart && commandEnd <= end, `${record} does not contain ${commandStart} to ${commandEnd}`);
+    assert.ok(
+      start <= commandStart && commandEnd <= end,
+      `${record} does not contain ${commandStart} to ${commandEnd}`,
+    );
     assert.equal(await chargedSeconds(job), end - start);
   });
 
