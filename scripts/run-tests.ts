@@ -1,6 +1,7 @@
 // Runs the tests and ends with the slowest files, the failed tests, and one line that counts them all.
 //   node scripts/run-tests.ts            every test
 //   node scripts/run-tests.ts --quick    unit tests, the store on SQLite, HTTP with the server in the test's own process
+//   node scripts/run-tests.ts --long     the tests that repeat a check with random or large input, with BURSAR_TEST_LONG
 //   node scripts/run-tests.ts FILE…      these files, with the name of every test
 // Tests whose result depends on the database run twice: on SQLite, and on a PostgreSQL that is started for them.
 // BURSAR_TEST_DATABASE=sqlite or =postgres selects one of the two.
@@ -120,10 +121,15 @@ try {
 }
 summarize();
 
+function hasLongRun(file: string): boolean {
+  return findImports(file).has('test/support/long-run.ts');
+}
+
 function findFiles(): string[] {
   if (namedFiles.length > 0) return filterRunnable(namedFiles);
   const all = globSync('test/**/*.test.ts').sort();
-  return isQuickRun ? all.filter(isQuick) : filterRunnable(all);
+  if (isQuickRun) return all.filter(isQuick);
+  return filterRunnable(options.includes('--long') ? all.filter(hasLongRun) : all);
 }
 
 function planTasks(all: readonly string[]): Task[] {
