@@ -1,18 +1,25 @@
 // Runs the tests and ends with the slowest files, the failed tests, and one line that counts them all.
 //   node scripts/run-tests.ts            every test
 //   node scripts/run-tests.ts --quick    unit tests, the store on SQLite, HTTP with the server in the test's own process
+//   node scripts/run-tests.ts --long     the tests that repeat a check with random or large input, with BURSAR_TEST_LONG
 //   node scripts/run-tests.ts FILE…      these files, with the name of every test
 // Tests whose result depends on the database run twice: on SQLite, and on a PostgreSQL that is started for them.
 // BURSAR_TEST_DATABASE=sqlite or =postgres selects one of the two.
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, dirname } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { compileCache } from '../test/support/compile-cache.ts';
+import { useMemoryDisk } from '../test/support/memory-disk.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { keepPrivateFilesVariable, removeAllPrivateFiles } from '../test/support/private-file.ts';
-import { prepareTemplateDatabase, templateDatabase } from '../test/support/template-database.ts';
+import {
+  createSqliteTemplate,
+  prepareTemplateDatabase,
+  sqliteTemplateVariable,
+  templateDatabase,
+} from '../test/support/template-database.ts';
 import { build } from './build.mjs';
 import { filterRunnable, findImports, isAvailableOrReport, needsExternalSoftware } from './external-software.ts';
 
@@ -60,15 +67,14 @@ const isLong = (file: string) => longFiles.some((pattern) => pattern.test(file))
 /** Files that need much CPU time on PostgreSQL. */
 const isLongOnPostgres = (file: string) => /ledger-random|job-lists/.test(file);
 
-/** Files that share a process with others of their folder. */
-const maxGroupSize = 5;
-const sharesProcess = (file: string) =>
-  /^test\/(config|contract|domain|http|services|store|webhooks|workers)\//.test(file) &&
-  !isLong(file) &&
-  !isLongOnPostgres(file) &&
-  !needsExternalSoftware(file) &&
-  !spawnsServer(file) &&
-  !needsMuchCpu(file);
+/**
+ * Files that share a process with others of their folder: loading the modules takes more CPU time than most files take for
+ * their tests. Long files have their own process, so that the others need not wait for them.
+ */
+const maxGroupSize = 8;
+const sharesProcess = (file: string) => !isLong(file) && !isLongOnPostgres(file) && !needsMuchCpu(file);
+/** The folder right under test/. */
+const areaOf = (file: string) => file.split('/', 2).join('/');
 
 /** Folders whose tests are fast. Their tests that spawn a server or need external software are still excluded. */
 const isQuickFolder = (file: string) => /^test\/(config|contract|domain|files|http|store|workers)\//.test(file);
@@ -98,6 +104,8 @@ const concurrency = availableParallelism() + (isQuickRun ? 1 : 2);
 await build();
 const files = findFiles();
 const results: Result[] = [];
+const memoryDisk = useMemoryDisk();
+const sqliteTemplate = await createSqliteTemplate();
 const tasks = planTasks(files);
 const needsPostgres = tasks.some(({ database }) => database === 'postgres');
 const postgres = needsPostgres ? await startPostgres() : undefined;
@@ -108,13 +116,20 @@ try {
 } finally {
   await postgres?.close();
   removeAllPrivateFiles();
+  rmSync(dirname(sqliteTemplate), { recursive: true });
+  memoryDisk?.unmount();
 }
 summarize();
+
+function hasLongRun(file: string): boolean {
+  return findImports(file).has('test/support/long-run.ts');
+}
 
 function findFiles(): string[] {
   if (namedFiles.length > 0) return filterRunnable(namedFiles);
   const all = globSync('test/**/*.test.ts').sort();
-  return isQuickRun ? all.filter(isQuick) : filterRunnable(all);
+  if (isQuickRun) return all.filter(isQuick);
+  return filterRunnable(options.includes('--long') ? all.filter(hasLongRun) : all);
 }
 
 function planTasks(all: readonly string[]): Task[] {
@@ -142,7 +157,7 @@ function startOrder({ files: [file = '', ...others], database }: Task): number {
 /** Named files are not grouped: each then runs as it does alone. */
 function groupFiles(all: readonly string[]): string[][] {
   if (namedFiles.length > 0) return all.map((file) => [file]);
-  const folders = Map.groupBy(all, (file) => (sharesProcess(file) ? dirname(file) : file));
+  const folders = Map.groupBy(all, (file) => (sharesProcess(file) ? areaOf(file) : file));
   return [...folders.values()].flatMap((group) =>
     Array.from({ length: Math.ceil(group.length / maxGroupSize) }, (_, index) =>
       group.slice(index * maxGroupSize, (index + 1) * maxGroupSize),
@@ -176,6 +191,7 @@ async function runTask(task: Task): Promise<Result> {
     NODE_COMPILE_CACHE: compileCache,
     BURSAR_TEST_DATABASE: task.database,
     [keepPrivateFilesVariable]: 'true',
+    [sqliteTemplateVariable]: sqliteTemplate,
     ...(postgres ? { BURSAR_TEST_POSTGRES: postgres.url('postgres') } : {}),
   };
   const isGroup = task.files.length > 1;
@@ -184,7 +200,7 @@ async function runTask(task: Task): Promise<Result> {
     argv: isGroup ? task.files : [],
     env,
     concurrency: 1,
-    timeout: 900_000,
+    timeout: 1_800_000,
   });
   events.on('test:summary', ({ file, counts }) => {
     if (file !== undefined) return;

@@ -10,7 +10,7 @@ import { BursarError } from '../domain/errors.ts';
 import { type Isolation, isInside } from '../domain/systems/isolation.ts';
 import type { Account, LocalSandbox } from '../engines/local/sandbox.ts';
 import { isVisible } from '../engines/sandbox/arguments.ts';
-import { findHiddenPaths, probeBubblewrap } from '../engines/sandbox/host.ts';
+import { findHiddenPaths, type ProbedSettings, probeBubblewrap } from '../engines/sandbox/host.ts';
 import type { SlurmIsolation } from '../engines/slurm/isolation.ts';
 import { findIsolationRefusals, installBubblewrap } from './isolation-rules.ts';
 
@@ -36,12 +36,13 @@ export function resolveIsolation(config: Config): Map<string, SystemIsolation> {
   const slurmFolders = Object.values(config.systems)
     .filter(({ engine }) => engine.kind === 'slurm')
     .map((system) => workspaceFolderOf(system, resolve(config.data)));
+  const probe = createProbe(hidden);
   const systems = Object.entries(config.systems).map(([name, settings]) => ({
     name,
     settings,
     workspaceFolder: workspaceFolderOf(settings, resolve(config.data)),
     ...(settings.engine.kind === 'local'
-      ? resolveLocal(name, settings, resolve(config.data), hidden)
+      ? resolveLocal(name, settings, resolve(config.data), hidden, probe)
       : resolveSlurm(settings, settings.engine, slurmFolders, hidden)),
   }));
   const refusals = findIsolationRefusals({
@@ -86,19 +87,31 @@ export function workspaceFolderOf({ engine }: SystemConfig, dataFolder: string):
   return engine.workspaceFolder ?? join(dataFolder, 'workspaces');
 }
 
+type Probe = (settings: Omit<ProbedSettings, 'hidden'>) => ReturnType<typeof probeBubblewrap>;
+
+/** Systems with the same settings share the result: a probe takes about as long as everything else at a start. */
+function createProbe(hidden: readonly string[]): Probe {
+  const results = new Map<string, ReturnType<Probe>>();
+  return (settings) => {
+    const key = JSON.stringify(settings);
+    const result = results.get(key) ?? probeBubblewrap(process.env.PATH, { ...settings, hidden });
+    results.set(key, result);
+    return result;
+  };
+}
+
 function resolveLocal(
   name: string,
   settings: SystemConfig,
   dataFolder: string,
   hidden: readonly string[],
+  probe: Probe,
 ): SystemIsolation {
   const { engine, isolation, readOnly, network } = settings;
   const runAs = engine.kind === 'local' ? engine.runAs : undefined;
   const account = runAs === undefined ? {} : { account: findAccount(name, runAs) };
   const bubblewrap =
-    isolation === 'none'
-      ? { reason: 'isolation: none is configured' }
-      : probeBubblewrap(process.env.PATH, { readOnly, network, hidden, ...account });
+    isolation === 'none' ? { reason: 'isolation: none is configured' } : probe({ readOnly, network, ...account });
   if ('program' in bubblewrap) {
     return { inEffect: { kind: 'bubblewrap' }, sandbox: { ...bubblewrap, readOnly, network, hidden }, ...account };
   }

@@ -6,7 +6,7 @@ import { removeTree } from '../../src/files/workspaces/remove-tree.ts';
 
 /** Creates a folder for one test, and removes it afterwards. */
 export async function temporaryFolder(t: TestContext): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), 'bursar-files-'));
+  const path = await mkdtemp(join(tmpdir(), 'files-'));
   t.after(() => removeTree(path));
   return path;
 }

@@ -1,10 +1,11 @@
-import { basename } from 'node:path';
+import { constants, copyFileSync, existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { CompiledQuery } from 'kysely';
 import pg from 'pg';
 import { connectDatabase, type DatabaseSettings } from '../../src/store/database/database.ts';
 import type { Db } from '../../src/store/database/handle.ts';
-import { templateDatabase } from './template-database.ts';
+import { sqliteTemplateVariable, templateDatabase } from './template-database.ts';
 
 /**
  * The PostgreSQL server that `scripts/run-tests.ts` has started, if BURSAR_TEST_DATABASE is `postgres`; null for SQLite.
@@ -33,11 +34,22 @@ export function databaseEnvironment(data: string): Record<string, string> {
 
 /** Creates the database of a data folder, with its schema, if it does not exist. */
 export async function prepareDatabase(data: string): Promise<void> {
-  if (server === null) return;
+  if (server === null) {
+    copySqliteTemplate(data);
+    return;
+  }
   await withServer(async (client) => {
     const { rowCount } = await client.query('select 1 from pg_database where datname = $1', [basename(data)]);
     if (rowCount === 0) await client.query(`create database "${basename(data)}" template "${templateDatabase}"`);
   });
+}
+
+/** Without a template, which only `scripts/run-tests.ts` creates, the migrations create the database. */
+function copySqliteTemplate(data: string): void {
+  const template = process.env[sqliteTemplateVariable];
+  const file = join(data, 'bursar.db');
+  if (template === undefined || !existsSync(data) || existsSync(file)) return;
+  copyFileSync(template, file, constants.COPYFILE_EXCL);
 }
 
 export async function dropDatabase(data: string): Promise<void> {

@@ -17,7 +17,8 @@ export interface SmallDisk {
 
 /** Mounts a tmpfs, which needs root or sudo without a password. Throws if that is missing: the tests must not pass without it. */
 export function mountSmallDisk(sizeMb: number): SmallDisk {
-  const folder = mkdtempSync(join(tmpdir(), 'bursar-disk-'));
+  // Short, because the path of a socket can have 107 bytes.
+  const folder = mkdtempSync(join(tmpdir(), 'disk-'));
   const ballast = join(folder, 'ballast');
   runAsRoot('mount', '-t', 'tmpfs', '-o', `size=${sizeMb}m,mode=1777`, 'bursar-test', folder);
   // Lazily, because jobs of a failed test may still use it.

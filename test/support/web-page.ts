@@ -13,28 +13,52 @@ export interface WebPageOptions {
   height?: number;
 }
 
-/** Debian's Chromium, for all tests of a file. */
+/** Debian's Chromium, for all tests of a file. Files in one process share the program. */
 export interface WebBrowser {
   browser: Browser;
   /** Opens the web page in a window of its own, signed in by a link as a user. */
   open(server: TestServer, user: string, options?: WebPageOptions): Promise<Page>;
   /** Opens a window without a session. */
   openAnonymous(server: TestServer, options?: WebPageOptions): Promise<Page>;
-  /** Closes everything. Throws if a page has violated its content security policy, or has thrown an error. */
+  /** Closes all windows. Throws if a page has violated its content security policy, or has thrown an error. */
   close(): Promise<void>;
 }
 
-export async function launchBrowser(): Promise<WebBrowser> {
-  const browser = await chromium.launch({
+/** The running program, and how many test files use it. */
+let running: Promise<Browser> | undefined;
+let users = 0;
+/** The next file of this process starts at once, if there is one. */
+const closeDelayMs = 1000;
+
+function useBrowser(): Promise<Browser> {
+  users += 1;
+  running ??= chromium.launch({
     executablePath: '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
   });
+  return running;
+}
+
+function releaseBrowser(): void {
+  users -= 1;
+  setTimeout(() => {
+    if (users > 0) return;
+    const browser = running;
+    running = undefined;
+    browser?.then((program) => program.close());
+  }, closeDelayMs);
+}
+
+export async function launchBrowser(): Promise<WebBrowser> {
+  const browser = await useBrowser();
+  const contexts: BrowserContext[] = [];
   const problems: string[] = [];
 
   async function openWindow(server: TestServer, options: WebPageOptions): Promise<[BrowserContext, Page]> {
     const { colorScheme = 'light', width = 1280, height = 900 } = options;
     const viewport = { width, height };
     const context = await browser.newContext({ baseURL: server.url, colorScheme, viewport, locale: 'en-GB' });
+    contexts.push(context);
     // A busy machine is slow; a test that hangs still ends.
     context.setDefaultTimeout(120_000);
     const page = await context.newPage();
@@ -70,7 +94,8 @@ export async function launchBrowser(): Promise<WebBrowser> {
       return page;
     },
     async close() {
-      await browser.close();
+      await Promise.all(contexts.map((context) => context.close()));
+      releaseBrowser();
       assert.deepEqual(problems, [], 'faults of the web page');
     },
   };
@@ -81,7 +106,7 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/
 /** Fails if axe finds a violation of the accessibility rules on the page as it is now. */
 export async function expectAccessible(page: Page): Promise<void> {
   // Not as a script element, which the content security policy forbids.
-  await page.evaluate(axeSource);
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axeSource);
   const violations = await page.evaluate(async () => {
     const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: AxeViolation[] }> } };
     const results = await axe.run();

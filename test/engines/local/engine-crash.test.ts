@@ -6,10 +6,12 @@ import { mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { BursarError } from '../../../src/domain/errors.ts';
 import type { EngineJob } from '../../../src/engines/engine.ts';
 import { isCancellationRequested, publishRequest, requestCancellation } from '../../../src/engines/local/records.ts';
 import { createLocalShell } from '../../../src/shell/local-shell.ts';
 import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
+import { until } from '../../support/until.ts';
 import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { assertNoProcessLeft, type LocalHarness, localTest } from './harness.ts';
@@ -246,7 +248,13 @@ const { startDetached } = spawnClient;
 async function killSpawnServer(): Promise<void> {
   const shell = createLocalShell({ environment: {}, startProcess: spawnClient.startProcess });
   const limits = { signal: neverAborted, timeoutMs: 60_000, maxOutputBytes: 100 };
-  const { stdout } = await shell.run(['sh', '-c', 'echo $PPID'], limits);
+  // The client may not have noticed yet that the process was killed before: the command is then interrupted.
+  const { stdout } = await until('the process answers', () =>
+    shell.run(['sh', '-c', 'echo $PPID'], limits).catch((error: BursarError) => {
+      if (error.code === 'unavailable') return undefined;
+      throw error;
+    }),
+  );
   process.kill(Number(stdout), 'SIGKILL');
 }
 

@@ -12,6 +12,7 @@ import { listChangedJobs } from '../../../src/store/jobs/job-changes.ts';
 import type { JobFilter } from '../../../src/store/jobs/job-filters.ts';
 import { type JobPage, readJobPage } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
+import { isLongRun } from '../../support/long-run.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
 import { explainStatement, recordStatements } from '../../support/statements.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
@@ -205,7 +206,7 @@ test('paging returns every job once while jobs are inserted and changed', async 
       }
     },
   );
-  await fc.assert(run, { numRuns: 25 });
+  await fc.assert(run, { numRuns: isLongRun ? 25 : 10 });
 });
 
 let jobNumber = 0;

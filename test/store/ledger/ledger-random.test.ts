@@ -15,6 +15,7 @@ import { freeSpace, reserve, settle } from '../../../src/store/ledger/ledger.ts'
 import { findCurrentPeriodId } from '../../../src/store/ledger/periods.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
+import { isLongRun } from '../../support/long-run.ts';
 import { openTestDatabase, publicColumns } from '../../support/test-database.ts';
 
 const users = ['1', '2', '3'] as const;
@@ -197,13 +198,13 @@ describe('the ledger under random load', () => {
     const sequence = fc.array(act, { minLength: 5, maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(sequence, async (acts) => runRounds(acts.map((step) => [step]))),
-      { numRuns: 40 },
+      { numRuns: isLongRun ? 40 : 15 },
     );
   });
 
   test('balances after concurrent submissions, ends, crashes, deletions and grants', async () => {
     const rounds = fc.array(fc.array(act, { minLength: 5, maxLength: 25 }), { minLength: 1, maxLength: 4 });
     // Concurrent acts seldom fail twice in the same way, so a failure is not reduced to a smaller one.
-    await fc.assert(fc.asyncProperty(rounds, runRounds), { numRuns: 20, endOnFailure: true });
+    await fc.assert(fc.asyncProperty(rounds, runRounds), { numRuns: isLongRun ? 20 : 8, endOnFailure: true });
   });
 });
