@@ -209,6 +209,10 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       assert.match(text, /bursar_scheduler_commands_total\{hpc="hpc_one",command="squeue"\} \d+/);
       const counted = [...text.matchAll(/bursar_scheduler_commands_total\{hpc="hpc_one",command="(.+?)"\}/g)];
       const names = new Set(counted.map(([, command]) => command));
+      const measured = text.matchAll(
+        /bursar_scheduler_command_duration_seconds_count\{hpc="hpc_one",command="(.+?)"\} [1-9]/g,
+      );
+      assert.deepEqual(new Set([...measured].map(([, command]) => command)), names);
       assert.deepEqual([...names.difference(new Set(['sacct', 'sbatch', 'scancel', 'scontrol', 'squeue']))], []);
     });
   });
