@@ -171,10 +171,11 @@ function findSecrets(config: Config): string[] {
     return [ssh?.identityFile, ssh?.configFile].flatMap((file) => (file === undefined ? [] : resolve(file)));
   });
   const readOnly = systems.flatMap((system) => system.readOnly);
-  const referencedFiles = config[referencesKey]?.files ?? [];
+  const { key: tlsKey } = config.server.tls ?? {};
+  const keyFiles = [...(tlsKey === undefined ? [] : [resolve(tlsKey)]), ...(config[referencesKey]?.files ?? [])];
   return [
     ...[dataFolder, homedir(), userInfo().homedir],
-    ...[...(configFile === null ? [] : [configFile]), ...sshFiles, ...referencedFiles].flatMap((file) =>
+    ...[...(configFile === null ? [] : [configFile]), ...sshFiles, ...keyFiles].flatMap((file) =>
       withItsFolder(file, readOnly),
     ),
     ...(sqliteFile === null ? [] : ['', '-wal', '-shm'].map((suffix) => sqliteFile + suffix)),

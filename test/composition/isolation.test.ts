@@ -47,7 +47,7 @@ test('a folder with other files that jobs need is not hidden, and the configurat
   assert.equal(resolveWith('/srv/bursar.yaml').exposed, null, 'jobs do not see /srv');
 });
 
-test('the files that the configuration refers to are hidden with their folder', () => {
+test('the key of TLS and the files that the configuration refers to are hidden with their folder', () => {
   assert.ok(localSandbox().program);
   const references = {
     templates: new Map(),
@@ -55,9 +55,10 @@ test('the files that the configuration refers to are hidden with their folder', 
     files: ['/srv/keys/database', '/etc/database-key'],
   };
   const system = { kind: 'batch', isolation: 'bubblewrap', readOnly: ['/srv'], projects: [{ name: 'proj' }] };
-  const config = validateConfig({ systems: { hpc_one: system }, data: '/nowhere/data' }, 'test', references);
+  const server = { tls: { certificate: '/srv/tls/cert.pem', key: '/srv/tls/key.pem' } };
+  const config = validateConfig({ server, systems: { hpc_one: system }, data: '/nowhere/data' }, 'test', references);
   const hidden = resolveIsolation(config).get('hpc_one')?.sandbox?.hidden ?? [];
-  for (const path of ['/srv/keys', '/etc/database-key']) assert.ok(hidden.includes(path), path);
+  for (const path of ['/srv/keys', '/etc/database-key', '/srv/tls']) assert.ok(hidden.includes(path), path);
   assert.ok(!hidden.includes('/etc'));
 });
 
