@@ -55,7 +55,7 @@ const externalSoftware: ExternalSoftware[] = [
     testModule: 'test/support/bubblewrap.ts',
     // Also those that start a server process with a configuration of their own: as root it does not start without.
     testPaths:
-      /^test\/(bench\/|cli\/(doctor|serve)|crash\/|deploy\/(logrotate|proxy|several)|docs\/slurm|http\/(routes\/logs|server\/tls)|postgres\/|services\/events\/|slurm\/|webhooks\/(https|restart))/,
+      /^test\/(bench\/|cli\/(doctor|serve|support-bundle)|crash\/|deploy\/(logrotate|proxy|several)|docs\/slurm|http\/(routes\/logs|server\/tls)|postgres\/|services\/events\/|slurm\/|webhooks\/(https|restart))/,
   },
   {
     name: 'Python',

@@ -45,6 +45,15 @@ function serverCommands(program: Command, version: string): void {
     .option('--json', 'print JSON', false)
     .action(async (options) => (await import('./doctor.ts')).doctor(await readConfig(), options));
 
+  program
+    .command('support-bundle')
+    .description('write an archive for those who help with a problem; it has no secrets and no data of users')
+    .option('--out <file>', 'a new file (default: a name with the time)')
+    .option('--url <url>', 'address of the running server (default: the one of the configuration)')
+    .action(async (options) =>
+      (await import('./support-bundle.ts')).writeSupportBundle(await readConfig(), options, version),
+    );
+
   const configCommand = program.command('config').description('check and print the configuration');
   configCommand
     .command('check')

@@ -24,29 +24,40 @@ export interface DoctorOptions {
 }
 
 /** Checks everything from the database to a real job on each system, and prints a fix below each failed check. */
-export async function doctor(config: Config, options: DoctorOptions): Promise<void> {
-  const { system } = options;
+export async function doctor(config: Config, { json, ...options }: DoctorOptions): Promise<void> {
+  const report = await collectFindings(config, { ...options, timeoutMs: parsePatienceSeconds(options) * 1000 });
+  if (json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
+  else process.stdout.write(Object.entries(report).map(formatSection).join('\n'));
+  const allPassed = Object.values(report).every((findings) => findings.every(({ ok }) => ok));
+  if (!allPassed) process.exitCode = exitCodes.failure;
+}
+
+interface Scope {
+  system?: string;
+  /** Whether to run a test job, for at most this time. */
+  canary: boolean;
+  timeoutMs: number;
+}
+
+/** The findings about Bursar itself and about each system. */
+export async function collectFindings(config: Config, scope: Scope): Promise<Record<string, Finding[]>> {
+  const { system } = scope;
   if (system !== undefined && config.systems[system] === undefined) {
     throw new BursarError(
       'system_unknown',
       `There is no system ${system} in the configuration. Use one of: ${Object.keys(config.systems).join(', ')}.`,
     );
   }
-  const timeoutMs = parsePatienceSeconds(options) * 1000;
   const report: Record<string, Finding[]> = { bursar: await checkDatabase(config) };
   // Throws if Bursar would not start with this configuration, with what to do.
   const isolations = resolveIsolation(config);
   for (const [name, isolation] of isolations) {
-    if (system === undefined || system === name)
-      report[name] = await checkSystem(config, name, isolation, options, timeoutMs);
+    if (system === undefined || system === name) report[name] = await checkSystem(config, name, isolation, scope);
   }
-  if (options.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
-  else process.stdout.write(Object.entries(report).map(formatSection).join('\n'));
-  const allPassed = Object.values(report).every((findings) => findings.every(({ ok }) => ok));
-  if (!allPassed) process.exitCode = exitCodes.failure;
+  return report;
 }
 
-function parsePatienceSeconds({ patience }: DoctorOptions): number {
+function parsePatienceSeconds({ patience }: Pick<DoctorOptions, 'patience'>): number {
   if (/^[1-9]\d{0,5}$/.test(patience)) return Number(patience);
   throw new BursarError('invalid_argument', '--patience must be a whole number of seconds, such as 120.');
 }
@@ -73,8 +84,7 @@ async function checkSystem(
   config: Config,
   name: string,
   isolation: SystemIsolation,
-  { canary }: DoctorOptions,
-  timeoutMs: number,
+  { canary, timeoutMs }: Scope,
 ): Promise<Finding[]> {
   const settings = config.systems[name];
   if (settings === undefined) return [];

@@ -7,6 +7,8 @@ type Handle = Kysely<Tables>;
 /** Every difference between the two databases, for migrations and queries. */
 export interface Dialect {
   name: 'sqlite' | 'postgres';
+  /** SQL for the name and the version of the database. */
+  version: string;
   /** SQL for the current time of the database server, in epoch milliseconds. */
   currentTimeMs: string;
   /** Whether transactions lock single rows. On SQLite a transaction locks the whole database. */
@@ -55,6 +57,7 @@ type Row = Record<string, unknown>;
 
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
+  version: "'SQLite ' || sqlite_version()",
   currentTimeMs: "cast(unixepoch('subsec') * 1000 as integer)",
   locksRows: false,
   canInsertIntoSeveralTables: false,
@@ -104,6 +107,7 @@ const retryableCodes = ['40001', '40P01', '23505'];
 
 export const postgresDialect: Dialect = {
   name: 'postgres',
+  version: "'PostgreSQL ' || current_setting('server_version')",
   currentTimeMs: 'cast(extract(epoch from clock_timestamp()) * 1000 as bigint)',
   locksRows: true,
   canInsertIntoSeveralTables: true,
