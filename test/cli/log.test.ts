@@ -1,12 +1,23 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openLog } from '../../src/cli/operator/log.ts';
 import { formatLogLine } from '../../src/cli/operator/log-text.ts';
 import { until } from '../support/until.ts';
 
@@ -116,6 +127,31 @@ describe('openLog', { concurrency: 2 }, () => {
     assert.equal(child.exitCode, null);
     child.kill();
     await once(child, 'exit');
+  });
+
+  test('a log file that cannot be opened is an error of the configuration', () => {
+    assert.throws(() => openLog({ level: 'info', format: 'json', file: '/no/such/folder/bursar.log' }), {
+      code: 'invalid_config',
+      message: /^log\.file: cannot write to \/no\/such\/folder\/bursar\.log: ENOENT/,
+    });
+  });
+
+  test('if the file cannot be opened anew, the log continues in the old one', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'bursar-test-'));
+    const file = join(folder, 'bursar.log');
+    const { log, reopen } = openLog({ level: 'info', format: 'auto', file });
+    log.warn('first');
+    renameSync(file, `${file}.1`);
+    mkdirSync(file);
+    for (let n = 0; n < 2; n++) assert.throws(reopen, { code: 'invalid_config' });
+    log.warn('second');
+    rmdirSync(file);
+    reopen();
+    log.warn('third');
+    const messages = (path: string) => readFileSync(path, 'utf8').match(/first|second|third/g);
+    assert.deepEqual([messages(`${file}.1`), messages(file)], [['first', 'second'], ['third']]);
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    rmSync(folder, { recursive: true });
   });
 
   test('a full disk does not keep a process from its end', async () => {

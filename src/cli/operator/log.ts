@@ -12,6 +12,13 @@ const fileMode = 0o600;
 /** Lines that cannot be written, to a full disk for example, are dropped beyond this size. */
 const maxBufferedBytes = 1024 * 1024;
 
+export interface LogSettings {
+  level: string;
+  format: Config['log']['format'];
+  /** Undefined: standard error. */
+  file?: string | undefined;
+}
+
 export interface OpenedLog {
   log: Logger;
   /** Opens the file anew, after a rotation has renamed it. No line is lost. Throws, and keeps the old one, if that fails. */
@@ -25,7 +32,7 @@ export interface OpenedLog {
  * it, and the rest is written when the process exits, also by an uncaught exception. Only SIGKILL can lose lines. The writes
  * are synchronous: an exit cannot cut off a batch that is under way.
  */
-export function openLog({ level, format, file }: Pick<Config['log'], 'level' | 'format' | 'file'>): OpenedLog {
+export function openLog({ level, format, file }: LogSettings): OpenedLog {
   const isText = format === 'text' || (format === 'auto' && file === undefined && isatty(standardError));
   const batching = isText ? {} : { minLength: 2048, periodicFlush: 1000 };
   if (file !== undefined) requireLogFile(file);

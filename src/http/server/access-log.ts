@@ -40,7 +40,7 @@ export function createAccessLog(
     const { requestId, method, route, url, status, ms, bytes, isAborted, traceId, address, caller } = served;
     const isSampled = sampleRatio < 1 && status < firstErrorStatus && ms < slowRequestMs;
     if (isSampled && Math.random() >= sampleRatio) return;
-    const fields = {
+    const fields: Record<string, unknown> = {
       reqId: requestId,
       method,
       route,
@@ -48,11 +48,11 @@ export function createAccessLog(
       status,
       ms: Math.round(ms * 10) / 10,
       bytes,
-      aborted: isAborted || undefined,
-      trace_id: traceId,
-      // So that counts can be scaled: the line stands for 1 / sampleRatio requests.
-      sampleRatio: isSampled ? sampleRatio : undefined,
     };
+    if (isAborted) fields.aborted = true;
+    if (traceId !== undefined) fields.trace_id = traceId;
+    // So that counts can be scaled: the line stands for 1 / sampleRatio requests.
+    if (isSampled) fields.sampleRatio = sampleRatio;
     const isProbe = route !== undefined && probeRoutes.has(route) && status < firstErrorStatus;
     loggerOf(address, caller)[isProbe ? 'debug' : 'info'](fields, 'request served');
   };
