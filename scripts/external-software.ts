@@ -107,6 +107,12 @@ const externalSoftware: ExternalSoftware[] = [
     testPaths: /^test\/deploy\/logrotate/,
   },
   {
+    name: 'nginx and Caddy',
+    programs: ['nginx', 'caddy', 'setpriv'],
+    packages: ['nginx-light', 'caddy', 'util-linux'],
+    testModule: 'test/support/reverse-proxy.ts',
+  },
+  {
     name: 'OpenSSL',
     programs: ['openssl'],
     packages: ['openssl'],
