@@ -34,7 +34,9 @@ const run = 'echo ran >> runs; cat name';
 for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
   test(`jobs of 0.1.0 go on after ${signal} and the start of this version, and are charged once`, async () => {
     const config = configWithOneCore();
-    let server = await spawnServer({ config, program: old.program });
+    // Named, so that it is not a copy of the template, whose schema 0.1.0 does not know.
+    const env = { BURSAR_DATABASE_URL: 'sqlite:bursar.db' };
+    let server = await spawnServer({ config, env, program: old.program });
     const { data, userToken, adminToken } = server;
     try {
       let me = createCaller(server.url, userToken);
