@@ -13,7 +13,7 @@ export function runBursar(args: string[], env: NodeJS.ProcessEnv): Promise<{ std
 }
 
 export interface CommandOutcome {
-  /** Null if the command was killed after a minute. */
+  /** Null if the command was killed after five minutes. */
   code: number | null;
   stdout: string;
   stderr: string;
@@ -33,7 +33,7 @@ export async function bursar(
   const child = spawn(command, rest, {
     env: { ...Object.fromEntries(inherited), ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 60_000,
+    timeout: 300_000,
     killSignal: 'SIGKILL',
   });
   const ended = new Promise<number | null>((resolve, reject) => child.once('close', resolve).once('error', reject));

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export async function until<T>(
   condition: string,
   probe: () => Promise<T | undefined> | T | undefined,
-  timeoutSeconds = 60,
+  timeoutSeconds = 180,
 ): Promise<T> {
   const startedAt = performance.now();
   for (;;) {

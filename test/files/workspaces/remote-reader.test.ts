@@ -7,8 +7,10 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { createRemoteWorkspaces } from '../../../src/files/workspaces/remote/remote-workspaces.ts';
 import type { Workspaces } from '../../../src/files/workspaces/workspaces.ts';
 import { createSshShell } from '../../../src/shell/ssh-shell.ts';
+import { isLongRun } from '../../support/long-run.ts';
 import { notAborted } from '../../support/signals.ts';
 import { startSshd } from '../../support/sshd.ts';
+import { until } from '../../support/until.ts';
 import { temporaryFolder } from '../temporary.ts';
 import { readerContract } from './reader-contract.ts';
 import { hostileReaderContract } from './reader-hostile-contract.ts';
@@ -20,8 +22,8 @@ async function start() {
   return {
     shell,
     createWorkspaces: (root: string, folder: string) =>
-      createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 30_000 }),
-    raceRounds: 40,
+      createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 300_000 }),
+    raceRounds: isLongRun ? 40 : 15,
     close: async () => {
       await shell.close();
       await sshd.close();
@@ -53,7 +55,7 @@ describe('clients of a system over ssh that do not read their downloads', () => 
     await writeFile(join(root, jobId, 'files', 'large'), '');
     await truncate(join(root, jobId, 'files', 'large'), 100_000_000);
     const minRate = { bytesPerSecond: 1, maxPauseMs: 300 };
-    return createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 60_000, minRate });
+    return createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 300_000, minRate });
   }
   const readSmall = async (workspaces: Workspaces, user: string) => {
     const file = await workspaces.openFile(jobId, ['small'], notAborted, user);
@@ -62,14 +64,18 @@ describe('clients of a system over ssh that do not read their downloads', () => 
 
   test('do not block other users, and keep their own downloads while nobody else waits', async (t) => {
     const workspaces = await openLargeFile(t);
-    const unread = ['1', '1', '1', '1'].map((user) => openUnreadDownload(workspaces, user));
-    const [first, second] = await Promise.all(unread.slice(0, 2));
+    const open: Readable[] = [];
+    const downloads = ['1', '1', '1', '1'].map(async (user) => open.push(await openUnreadDownload(workspaces, user)));
+    // Any two of them: on a busy machine the others can be faster than the first ones.
+    await until('two downloads are open', () => open.length >= 2 || undefined);
     assert.equal(await readSmall(workspaces, '2'), 'small');
-    assert.equal(first?.errored, null);
-    assert.equal(second?.errored, null);
-    first?.destroy();
-    second?.destroy();
-    for (const content of await Promise.all(unread.slice(2))) content.destroy();
+    assert.deepEqual(
+      open.map((content) => content.errored),
+      [null, null],
+    );
+    for (const content of open.slice()) content.destroy();
+    await Promise.all(downloads);
+    for (const content of open) content.destroy();
   });
 
   test('lose a download when more users wait than there are free slots', async (t) => {
