@@ -89,7 +89,7 @@ export function workspaceFolderOf({ engine }: SystemConfig, dataFolder: string):
 
 type Probe = (settings: Omit<ProbedSettings, 'hidden'>) => ReturnType<typeof probeBubblewrap>;
 
-/** Systems with the same settings share the result: a probe takes about as long as everything else at a start. */
+/** Systems with the same settings share the result: a probe starts several processes. */
 function createProbe(hidden: readonly string[]): Probe {
   const results = new Map<string, ReturnType<Probe>>();
   return (settings) => {

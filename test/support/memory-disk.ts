@@ -1,6 +1,6 @@
 import { mountSmallDisk, type SmallDisk } from './small-disk.ts';
 
-/** A run of all tests takes about a tenth of it at a time. */
+/** It takes memory only for the files that exist. */
 const maxSizeMb = 8192;
 /** With less, the processes of the tests need the memory themselves. */
 const minSizeMb = 3072;
