@@ -1,7 +1,7 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '../../config/schema.ts';
-import { BursarError } from '../../domain/errors.ts';
+import { BursarError, errnoCode } from '../../domain/errors.ts';
 import { copyDurably, hashFile, zipPath } from '../../files/spool/copy-spool.ts';
 import { createSpool, spoolFolder } from '../../files/spool/spool.ts';
 import { syncFolder } from '../../files/sync-folder.ts';
@@ -9,7 +9,7 @@ import { createDataFolder } from '../../store/maintenance/data-folder.ts';
 import { verifySnapshot } from '../../store/maintenance/snapshot.ts';
 import { collectBackup } from './collect-backup.ts';
 import { type BackupTarget, backUpTo, printVerified, restoreFrom } from './db-backup.ts';
-import { withConnection, withServerExcluded } from './db-connection.ts';
+import { requireDatabase, withConnection, withServerExcluded } from './db-connection.ts';
 import { printSnapshot } from './print-snapshot.ts';
 
 /** The files of a backup: a snapshot of the database, the zips of waiting jobs, and the hashes of both. */
@@ -19,9 +19,10 @@ const hashesName = 'SHA256SUMS';
 
 /** `bursar backup`: everything that jobs which have not started need. A server may be running. */
 export async function backUp(config: Config, options: BackupTarget): Promise<void> {
+  requireDatabase(config, config.database.url);
   await backUpTo(options, '', async (folder) => {
     const partial = `${folder}.partial`;
-    await rm(partial, { recursive: true, force: true });
+    await createPartial(partial);
     try {
       const file = join(partial, databaseName);
       const zipFolder = join(partial, zipFolderName);
@@ -43,6 +44,15 @@ export async function backUp(config: Config, options: BackupTarget): Promise<voi
       await rm(partial, { recursive: true, force: true });
       throw error;
     }
+  });
+}
+
+/** Two backups to the same folder must not mix. */
+async function createPartial(partial: string): Promise<void> {
+  await mkdir(partial, { mode: 0o700 }).catch((cause) => {
+    if (errnoCode(cause) !== 'EEXIST') throw cause;
+    const message = `${partial} exists: another backup is being written, or one was interrupted. Then remove this folder.`;
+    throw new BursarError('conflict', message, { cause });
   });
 }
 

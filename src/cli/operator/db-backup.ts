@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { access, constants, mkdir, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../../config/schema.ts';
-import { BursarError } from '../../domain/errors.ts';
+import { BursarError, errnoCode } from '../../domain/errors.ts';
 import { migrate } from '../../store/database/migrations.ts';
 import { backupName, removeOldBackups } from '../../store/maintenance/backup-folder.ts';
 import { createDataFolder } from '../../store/maintenance/data-folder.ts';
 import { restoreSnapshot, takeSnapshot, verifySnapshot } from '../../store/maintenance/snapshot.ts';
-import { withConnection, withServerExcluded } from './db-connection.ts';
+import { requireDatabase, withConnection, withServerExcluded } from './db-connection.ts';
 import { printSnapshot } from './print-snapshot.ts';
 
 /** The target of a backup: one path, or a folder of backups of which the last ones are kept. */
@@ -19,6 +19,7 @@ export interface BackupTarget {
 
 /** `db backup`: the database without files. A server may be running. */
 export async function backUpDatabase(config: Config, options: BackupTarget & { verify: boolean }): Promise<void> {
+  requireDatabase(config, config.database.url);
   await backUpTo(options, '.db', async (file) => {
     // Older backups are removed only after this one was verified.
     const verify = options.verify || options.keep !== undefined;
@@ -43,28 +44,56 @@ export async function backUpTo(
     );
   if (keep !== undefined && (folder === undefined || !/^[1-9]\d{0,3}$/.test(keep)))
     throw new BursarError('invalid_argument', 'Give --keep a number from 1 to 9999, together with --folder.');
-  if (folder !== undefined) await mkdir(folder, { recursive: true, mode: 0o700 });
+  if (folder !== undefined) await createBackupFolder(folder);
   const target = resolve(path ?? join(folder ?? '', `${backupName(Date.now())}${extension}`));
   if (existsSync(target)) throw new BursarError('conflict', `${target} already exists. Choose another file name.`);
+  await requireWritable(dirname(target));
   const isRight = await write(target);
   if (folder === undefined || keep === undefined || !isRight) return;
-  const removed = await removeOldBackups(folder, Number(keep), extension);
+  const removed = await removeOldBackups(folder, { newest: basename(target), keep: Number(keep), extension });
   if (removed.length > 0) process.stdout.write(`Removed ${removed.length} older: ${removed.join(', ')}.\n`);
+}
+
+async function createBackupFolder(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 }).catch((cause) => {
+    const message = `Cannot create the folder ${folder || "''"} for backups (${errnoCode(cause)}). Choose another one.`;
+    throw new BursarError('invalid_argument', message, { cause });
+  });
+}
+
+async function requireWritable(folder: string): Promise<void> {
+  const isFolder = await stat(folder).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+  if (!isFolder) throw new BursarError('not_found', `There is no folder ${folder}. Create it, or choose another one.`);
+  await access(folder, constants.W_OK).catch((cause) => {
+    const message = `Cannot write to the folder ${folder} (${errnoCode(cause)}). Choose another one.`;
+    throw new BursarError('invalid_argument', message, { cause });
+  });
 }
 
 /** `db verify`: proves that a backup can be restored. The database in use is not touched. */
 export async function verifyBackup(file: string): Promise<void> {
-  const path = resolve(file);
-  if (!existsSync(path)) throw new BursarError('not_found', `There is no file ${path}.`);
+  const path = await requireFile(file);
   printSnapshot(`Read ${file}`, await verifySnapshot(path));
   printVerified(true);
 }
 
+async function requireFile(file: string): Promise<string> {
+  const path = resolve(file);
+  const stats = await stat(path).catch(() => undefined);
+  if (stats === undefined) throw new BursarError('not_found', `There is no file ${path}.`);
+  if (!stats.isDirectory()) return path;
+  const message = `${path} is a folder. Name a file that "bursar db backup" wrote, such as bursar.db in a folder of "bursar backup".`;
+  throw new BursarError('invalid_argument', message);
+}
+
 /** `db restore`. */
 export async function restoreDatabase(config: Config, file: string): Promise<void> {
-  const { url } = config.database;
+  const path = await requireFile(file);
   createDataFolder(resolve(config.data));
-  await withServerExcluded(config, url, () => restoreFrom(config, file));
+  await withServerExcluded(config, config.database.url, () => restoreFrom(config, path));
 }
 
 /** The caller excludes servers. */

@@ -1,10 +1,20 @@
+import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parseDatabaseUrl } from '../../config/database-url.ts';
 import type { Config } from '../../config/schema.ts';
+import { BursarError } from '../../domain/errors.ts';
 import { checkServer } from '../../store/database/check-server.ts';
 import { connectDatabase, type DatabaseSettings } from '../../store/database/database.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { lockDataFolder } from '../../store/maintenance/instance-lock.ts';
+
+/** Throws if there is no SQLite database. A connection would create an empty one in a folder that was named by mistake. */
+export function requireDatabase(config: Config, url: string): void {
+  const file = sqliteFile(config, url);
+  if (file === null || existsSync(file)) return;
+  const message = `There is no database file ${file}. Name the data folder with BURSAR_DATA.`;
+  throw new BursarError('not_found', message);
+}
 
 /** Opens a database without migrating it. */
 export async function withConnection<T>(config: Config, url: string, use: (db: Db) => Promise<T>): Promise<T> {

@@ -3,12 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { hidePassword } from '../../config/format.ts';
 import type { Config } from '../../config/schema.ts';
-import { BursarError } from '../../domain/errors.ts';
 import { getSchemaStatus, listPendingMigrations, migrate, type SchemaStatus } from '../../store/database/migrations.ts';
 import { countRows } from '../../store/maintenance/copy-tables.ts';
 import { createDataFolder } from '../../store/maintenance/data-folder.ts';
 import { restoreSnapshot, takeSnapshot } from '../../store/maintenance/snapshot.ts';
-import { sqliteFile, withConnection, withServerExcluded } from './db-connection.ts';
+import { requireDatabase, sqliteFile, withConnection, withServerExcluded } from './db-connection.ts';
 import { exitCodes } from './exit-codes.ts';
 import { printSnapshot } from './print-snapshot.ts';
 
@@ -27,12 +26,14 @@ async function printMigrationPlan(config: Config): Promise<void> {
   const { url } = config.database;
   const file = sqliteFile(config, url);
   if (file !== null && !existsSync(file)) return print('The database does not exist yet. The first start creates it.');
-  const { pending, servers, rows } = await withConnection(config, url, async (db) => ({
+  const { pending, isEmpty, servers, rows } = await withConnection(config, url, async (db) => ({
     pending: await listPendingMigrations(db),
+    isEmpty: (await getSchemaStatus(db)).applied.length === 0,
     servers: await db.backend.dialect.listServers(db),
     rows: await countRows(db),
   }));
   if (pending.length === 0) return print('The schema is up to date.');
+  if (isEmpty) return print('The database is empty. The first start creates the tables.');
   for (const { name, summary, isCompatible, rewrites } of pending) {
     const sizes = rewrites.flatMap((table) => (rows.has(table) ? [`${table} (${rows.get(table)} rows)`] : []));
     print(`${name}: ${summary}.`);
@@ -72,9 +73,7 @@ function formatSchemaStatus({ pending, differences }: SchemaStatus): string {
 
 /** Copies one database to another. The server must be stopped: its writes during the copy would be lost. */
 export async function copyDatabase(config: Config, { from, to }: { from: string; to: string }): Promise<void> {
-  const source = sqliteFile(config, from);
-  if (source !== null && !existsSync(source))
-    throw new BursarError('not_found', `There is no database file ${source}.`);
+  requireDatabase(config, from);
   createDataFolder(resolve(config.data));
   const folder = await mkdtemp(join(resolve(config.data), 'copy-'));
   const file = join(folder, 'snapshot.db');

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from './handle.ts';
@@ -72,7 +73,11 @@ async function listMigrations(db: Db): Promise<{ applied: string[]; pending: str
   const migrations = await createMigrator(db).getMigrations();
   const names = (isApplied: boolean) =>
     migrations.filter(({ executedAt }) => (executedAt !== undefined) === isApplied).map(({ name }) => name);
-  return { applied: names(true), pending: names(false) };
+  const applied = names(true);
+  const pending = names(false);
+  // Without any of them, the table of migrations may not exist.
+  if (applied.length > 0) await requireKnownMigrations(db, [...applied, ...pending]);
+  return { applied, pending };
 }
 
 /**
@@ -117,15 +122,15 @@ export async function applyMigrations(db: Db): Promise<void> {
   const migrator = createMigrator(db);
   await requireNoOldServers(db);
   const { error } = await migrator.migrateToLatest();
-  if (error === undefined) return;
-  // Kysely reports so that the database has a migration that this version lacks.
-  if (String(error).includes('is missing')) {
-    const migrations = await migrator.getMigrations().catch(() => []);
-    throw new BursarError(
-      'schema_too_new',
-      `The database has migrations that this version of Bursar does not know (it knows ${migrations.length}). Use a newer version.`,
-      { cause: error },
-    );
-  }
-  throw error;
+  if (error !== undefined) throw error;
+}
+
+/** Kysely lists only the migrations that it is given, so a database of a newer version would seem to be up to date. */
+async function requireKnownMigrations(db: Db, known: readonly string[]): Promise<void> {
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
+  if (rows.every(({ name }) => known.includes(name))) return;
+  throw new BursarError(
+    'schema_too_new',
+    `The database has migrations that this version of Bursar does not know (it knows ${known.length}). Use a newer version.`,
+  );
 }

@@ -1,6 +1,7 @@
-import { readdir, rm } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BursarError } from '../../domain/errors.ts';
+import { msPerDay } from '../../domain/units.ts';
 
 /** The name of a backup in a folder of backups: the UTC time, so that names sort by age. */
 export function backupName(now: number): string {
@@ -14,21 +15,35 @@ function isBackupName(name: string, extension: string): boolean {
 }
 
 /**
- * Removes all but the newest backups. Call it only after a new backup was completed and verified: so one that can be
- * restored always remains. Removes nothing whose name `backupName` did not make, except unfinished backups of such names.
- * Returns the names that were removed.
+ * Removes all but the newest backups. `newest` is the name of a backup that was just completed and verified: it always
+ * remains, also if the clock was wrong before and a backup has a later name. Such ones are neither counted nor removed. Removes
+ * nothing whose name `backupName` did not make, except unfinished backups of such names. Returns the names that were removed.
  */
-export async function removeOldBackups(folder: string, keep: number, extension: string): Promise<string[]> {
+export async function removeOldBackups(
+  folder: string,
+  { newest, keep, extension }: { newest: string; keep: number; extension: string },
+): Promise<string[]> {
   if (!Number.isInteger(keep) || keep < 1)
     throw new BursarError('invalid_argument', 'Give --keep the number of backups to keep, 1 or more.');
   const names = await readdir(folder);
-  const backups = names.filter((name) => isBackupName(name, extension)).sort();
+  const backups = names.filter((name) => isBackupName(name, extension) && name <= newest).sort();
   const old = backups.slice(0, -keep);
-  // A backup that was interrupted: its successor is complete.
-  const newest = backups.at(-1) ?? '';
-  const unfinished = names.filter(
-    (name) => name.endsWith('.partial') && isBackupName(name.slice(0, -'.partial'.length), extension) && name < newest,
-  );
-  for (const name of [...old, ...unfinished]) await rm(join(folder, name), { recursive: true, force: true });
+  for (const name of [...old, ...(await listAbandoned(folder, names, extension))])
+    await rm(join(folder, name), { recursive: true, force: true });
   return old;
+}
+
+/** Backups that were interrupted. Another backup may be running: only those that nobody has written to for a day. */
+async function listAbandoned(folder: string, names: readonly string[], extension: string): Promise<string[]> {
+  const suffix = '.partial';
+  const unfinished = names.filter(
+    (name) => name.endsWith(suffix) && isBackupName(name.slice(0, -suffix.length), extension),
+  );
+  const ages = await Promise.all(
+    unfinished.map(async (name) => {
+      const { mtimeMs } = await stat(join(folder, name)).catch(() => ({ mtimeMs: Date.now() }));
+      return Date.now() - mtimeMs;
+    }),
+  );
+  return unfinished.filter((_, index) => (ages[index] ?? 0) > msPerDay);
 }

@@ -1,7 +1,7 @@
-import { copyFile, mkdtemp, open, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, open, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { sql } from 'kysely';
-import { BursarError } from '../../domain/errors.ts';
+import { BursarError, errnoCode } from '../../domain/errors.ts';
 import { connectDatabase, openDatabase } from '../database/database.ts';
 import type { Db } from '../database/handle.ts';
 import { getSchemaStatus } from '../database/migrations.ts';
@@ -43,10 +43,8 @@ const sqliteSettings = (file: string) => ({ ...fileSettings, url: `sqlite:${reso
 export async function takeSnapshot(db: Db, file: string, options?: { verify: boolean }): Promise<TakenSnapshot> {
   await requireCurrentSchema(db);
   const partial = `${file}.partial`;
-  await rm(partial, { force: true });
+  await createPartial(partial);
   try {
-    // SQLite fills an empty file, and keeps its mode.
-    await writeFile(partial, '', { flag: 'wx', mode: 0o600 });
     if (db.backend.dialect.name === 'sqlite') await sql`vacuum into ${partial}`.execute(db);
     else await copyToFile(db, partial);
     await withSqliteFile(partial, detachFromInstances);
@@ -54,9 +52,21 @@ export async function takeSnapshot(db: Db, file: string, options?: { verify: boo
     await syncAndRename(partial, file);
     return snapshot;
   } catch (error) {
-    await rm(partial, { force: true });
+    for (const suffix of ['', '-wal', '-shm', '-journal']) await rm(partial + suffix, { force: true });
     throw error;
   }
+}
+
+/**
+ * Creates an empty file, which SQLite fills and whose mode it keeps. Two backups to the same file must not mix: the second
+ * one would replace the file that the first one has verified.
+ */
+async function createPartial(partial: string): Promise<void> {
+  await writeFile(partial, '', { flag: 'wx', mode: 0o600 }).catch((cause) => {
+    if (errnoCode(cause) !== 'EEXIST') throw cause;
+    const message = `${partial} exists: another backup is being written, or one was interrupted. Then remove this file.`;
+    throw new BursarError('conflict', message, { cause });
+  });
 }
 
 /**
@@ -87,6 +97,7 @@ export async function restoreSnapshot(file: string, db: Db, folder: string): Pro
   const workFolder = await mkdtemp(join(folder, 'restoring-'));
   const copy = join(workFolder, 'snapshot.db');
   try {
+    await requireComplete(file);
     await copyFile(file, copy).catch((cause) => {
       throw new BursarError('not_found', `Cannot read ${file}: ${(cause as Error).message}`, { cause });
     });
@@ -150,7 +161,12 @@ async function withSqliteFile<T>(file: string, use: (db: Db) => Promise<T>): Pro
 }
 
 async function requireCurrentSchema(db: Db): Promise<void> {
-  const { pending } = await getSchemaStatus(db);
+  const { applied, pending } = await getSchemaStatus(db);
+  if (applied.length === 0)
+    throw new BursarError(
+      'conflict',
+      'The database is empty. Check that it is the right one: BURSAR_DATA, BURSAR_DATABASE_URL.',
+    );
   if (pending.length === 0) return;
   throw new BursarError(
     'conflict',
@@ -166,6 +182,14 @@ async function requireEmpty(db: Db): Promise<void> {
     'conflict',
     `The target is not empty: its table ${used[0]} has ${used[1]} rows. Use a new database.`,
   );
+}
+
+/** The last changes of a SQLite database that is in use, or was killed, are in a second file, which is not copied. */
+async function requireComplete(file: string): Promise<void> {
+  const { size } = await stat(`${file}-wal`).catch(() => ({ size: 0 }));
+  if (size === 0) return;
+  const message = `${file} is a database in use, not a backup: ${file}-wal has changes of it. Write one with "bursar db backup".`;
+  throw new BursarError('invalid_argument', message);
 }
 
 /** Any other file, or the database of another program, would be restored as an empty database. */

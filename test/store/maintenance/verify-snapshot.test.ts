@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -78,6 +88,24 @@ describe('the verification of a backup', () => {
     await assert.rejects(takeSnapshot(db, target, { verify: true }));
     assert.ok(!existsSync(target) && !existsSync(`${target}.partial`));
   });
+
+  test('does not mix with another backup to the same file', async () => {
+    const target = join(folder, 'same.db');
+    const results = await Promise.allSettled([1, 2].map(() => takeSnapshot(database.db, target, { verify: true })));
+    assert.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
+    await verifySnapshot(target);
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => name.includes('partial')),
+      [],
+    );
+  });
+
+  test('rejects a database in use, whose last changes are in another file', async () => {
+    const inUse = join(folder, 'in-use.db');
+    copyFileSync(file, inUse);
+    writeFileSync(`${inUse}-wal`, 'changes');
+    await assert.rejects(verifySnapshot(inUse), { code: 'invalid_argument', message: /in use, not a backup/ });
+  });
 });
 
 describe('the digest of a table', () => {
@@ -131,15 +159,22 @@ describe('a folder of backups', () => {
       `my-${day(1)}.db`,
       `${day(1)}`,
       'bursar-20260101.db',
-      `${day(9)}.db.partial`,
+      // Another backup may be writing this one.
+      `${day(3)}.db.partial`,
+      // From a time when the clock was wrong.
+      `${day(9)}.db`,
     ];
-    for (const name of [...others, ...[1, 2, 3, 4].map((n) => `${day(n)}.db`), `${day(1)}.db.partial`])
+    const interrupted = `${day(1)}.db.partial`;
+    for (const name of [...others, ...[1, 2, 3, 4].map((n) => `${day(n)}.db`), interrupted])
       writeFileSync(join(folder, name), '');
-    assert.deepEqual(await removeOldBackups(folder, 2, '.db'), [`${day(1)}.db`, `${day(2)}.db`]);
+    utimesSync(join(folder, interrupted), 0, 0);
+    const remove = (keep: number, newest = `${day(4)}.db`, extension = '.db') =>
+      removeOldBackups(folder, { newest, keep, extension });
+    assert.deepEqual(await remove(2), [`${day(1)}.db`, `${day(2)}.db`]);
     assert.deepEqual(readdirSync(folder).sort(), [...others, `${day(3)}.db`, `${day(4)}.db`].sort());
-    assert.deepEqual(await removeOldBackups(folder, 5, '.db'), []);
+    assert.deepEqual(await remove(5), []);
     mkdirSync(join(folder, day(5)));
-    assert.deepEqual(await removeOldBackups(folder, 1, ''), [day(1)]);
-    await assert.rejects(removeOldBackups(folder, 0, '.db'), { code: 'invalid_argument' });
+    assert.deepEqual(await remove(1, day(5), ''), [day(1)]);
+    await assert.rejects(remove(0), { code: 'invalid_argument' });
   });
 });
