@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { errnoCode, type FieldError } from '../domain/errors.ts';
 import { parseTemplate, type Reference, type Template, TemplateError, userInfoReferences } from './template.ts';
@@ -94,7 +94,8 @@ function readSecretFile(file: string, text: string): string {
 function readPrivateFile(file: string, text: string): string {
   let descriptor: number;
   try {
-    descriptor = openSync(file, 'r');
+    // Otherwise a named pipe blocks until somebody writes to it.
+    descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const code = errnoCode(error);
     const problem = code === 'ENOENT' ? 'the file does not exist' : `the file cannot be read (${code})`;
@@ -107,8 +108,17 @@ function readPrivateFile(file: string, text: string): string {
     // Permissions of a group stay possible: a file of root gives a service access so.
     if ((stats.mode & 0o007) !== 0)
       throw new UnresolvedError(`${text}: other users of this host have access to the file. Run "chmod o-rwx ${file}"`);
-    return readFileSync(descriptor, 'utf8');
+    return decodeText(readFileSync(descriptor), text);
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** A file that is not text would become a secret of replacement characters, which others could guess. */
+function decodeText(bytes: Buffer, text: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new UnresolvedError(`${text}: the file is not text in UTF-8. Write a binary key in base64`);
   }
 }

@@ -41,7 +41,10 @@ export async function startSecretWorker(deps: SecretWorkerDeps): Promise<Loop> {
 /** Returns whether no secret is left as clear text. One that an instance stores meanwhile is found by the next call. */
 async function encryptClearSecrets({ db, keyring, log }: SecretWorkerDeps): Promise<boolean> {
   if (await db.backend.dialect.hasOlderInstance(db)) {
-    log.warn('webhook secrets are encrypted when no instance of an older version uses the database');
+    // It was not connected when they were encrypted, and has come back.
+    if (await hasEncryptedSecrets(db))
+      log.error('an instance of an older version signs webhook deliveries with a wrong secret: stop it');
+    else log.warn('webhook secrets are encrypted when no instance of an older version uses the database');
     return false;
   }
   const count = await convertStoredSecrets(db, (stored, id) =>
@@ -55,6 +58,11 @@ async function encryptClearSecrets({ db, keyring, log }: SecretWorkerDeps): Prom
     log.warn({ err: error }, 'the database file may still contain overwritten secrets: run VACUUM on it');
   }
   return db.backend.dialect.name === 'sqlite';
+}
+
+async function hasEncryptedSecrets(db: Db): Promise<boolean> {
+  for await (const { secret } of readStoredSecrets(db)) if (keyIdOf(secret) !== null) return true;
+  return false;
 }
 
 async function reportUnreadableSecrets({ db, keyring, log }: SecretWorkerDeps): Promise<void> {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -127,6 +128,12 @@ describe('a reference that cannot be resolved', () => {
     assert.match(problem(`\${file:${folder}}`), /not a file/);
     for (const content of ['', '\n']) assert.match(problem(`\${file:${secretFile(content)}}`), /is empty/);
     assert.match(problem(`\${file:${secretFile('x'.repeat(70_000))}}`), /larger than/);
+    const binary = secretFile('');
+    writeFileSync(binary, Buffer.alloc(32, 0xff));
+    assert.match(problem(`\${file:${binary}}`), /not text in UTF-8/);
+    const pipe = join(folder, 'pipe');
+    execFileSync('mkfifo', ['-m', '600', pipe]);
+    assert.match(problem(`\${file:${pipe}}`), /not a file/);
   });
 
   test('to a file that other users can read or write is refused, with the command to run; a group is accepted', () => {
