@@ -34,7 +34,11 @@ before(async () => {
   certificate = await authority.issue('IP:127.0.0.1');
   const [port] = await freePorts(1);
   upstream = `127.0.0.1:${port}`;
-  const config = { ...shippedConfig(), server: { trustProxy: ['127.0.0.1'], publicUrl } };
+  const config = {
+    ...shippedConfig(),
+    server: { trustProxy: ['127.0.0.1'], publicUrl },
+    submissions: { maxBodyKb: 25_000 },
+  };
   start = () =>
     spawnServer({ config, env: { BURSAR_PORT: String(port) }, ...(server === undefined ? {} : { data: server.data }) });
   server = await start();
@@ -121,14 +125,14 @@ for (const [name, startProxy] of [
       await until('Bursar has noticed that the listener has gone', async () => (await listeners()) || undefined);
     });
 
-    // Through Caddy a client that stops sending gets this response late or not at all.
-    test('passes on an error before the body was sent', { skip: name === 'Caddy' }, async () => {
-      const { submission, response } = beginSubmission({ 'content-length': 3_000_000_000 });
-      submission.on('error', () => undefined);
-      submission.write(randomBytes(1_000_000));
+    // The client sends the whole body. Bursar waits 30 seconds for a client that stops, before it responds. Caddy passes that
+    // response on only when the client sends more, with HTTP/1.1: Go does not respond while it waits for the body.
+    test('passes on the response to a body that is too large', async () => {
+      const body = Buffer.alloc(26_000_000);
+      const { submission, response } = beginSubmission({ 'content-length': body.length });
+      submission.end(body);
       const [answer] = await response;
       const problem = JSON.parse(await text(answer)) as { code: string };
-      submission.destroy();
       assert.deepEqual([answer.statusCode, problem.code], [413, 'too_large']);
     });
 
