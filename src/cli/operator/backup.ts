@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '../../config/schema.ts';
 import { BursarError, errnoCode } from '../../domain/errors.ts';
@@ -94,6 +94,12 @@ async function checkHashes(folder: string): Promise<string[]> {
       throw new BursarError('invalid_argument', message);
     }
     if (zip !== undefined) zips.push(zip);
+  }
+  // A list that was cut off would restore jobs without their zips.
+  const copied = await readdir(join(folder, zipFolderName)).catch(() => []);
+  if (!text.includes(`  ${databaseName}\n`) || copied.some((name) => !zips.includes(name))) {
+    const message = `The backup ${folder} is damaged: ${hashesName} does not list all of its files. Use another backup.`;
+    throw new BursarError('invalid_argument', message);
   }
   return zips;
 }
