@@ -72,7 +72,10 @@ const isLongOnPostgres = (file: string) => /ledger-random|job-lists/.test(file);
  * their tests. Long files have their own process, so that the others need not wait for them.
  */
 const maxGroupSize = 8;
-const sharesProcess = (file: string) => !isLong(file) && !isLongOnPostgres(file) && !needsMuchCpu(file);
+const sharesProcess = (file: string) =>
+  !isLong(file) && !isLongOnPostgres(file) && !needsMuchCpu(file) && !measuresMemory(file);
+/** Other files of the process would use memory at the same time. */
+const measuresMemory = (file: string) => readFileSync(file, 'utf8').includes('process.memoryUsage');
 /** The folder right under test/. */
 const areaOf = (file: string) => file.split('/', 2).join('/');
 

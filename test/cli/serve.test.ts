@@ -201,7 +201,7 @@ for (const port of ['abc', '65536']) {
 }
 
 describe('a data folder that cannot be written to', { concurrency: 2 }, () => {
-  for (const args of [['serve'], ['token', 'create', '--user', '1'], ['db', 'restore', 'backup.db']]) {
+  for (const args of [['serve'], ['token', 'create', '--user', '1'], ['db', 'restore', import.meta.filename]]) {
     test(`bursar ${args[0]} exits with 3 and one line that names the folder`, async (t) => {
       const data = newFolder(t);
       chmodSync(data, 0o500);
