@@ -32,10 +32,15 @@ async function rotate(): Promise<void> {
     .replace('systemctl reload bursar.service', `kill -HUP ${server.process.pid}`);
   const file = join(folder, 'logrotate.conf');
   writeFileSync(file, config, { mode: 0o600 });
+  // An empty file is not rotated.
+  await waitForLines();
   await runFile('logrotate', ['--force', '--state', join(folder, 'state'), file]);
-  // Another rotation has to find a file.
+  await waitForLines();
+}
+
+async function waitForLines(): Promise<void> {
   const log = join(folder, 'bursar.log');
-  await until('there is a new file', () => (existsSync(log) && statSync(log).size > 0 ? true : undefined));
+  await until('the log has lines', () => (existsSync(log) && statSync(log).size > 0 ? true : undefined));
 }
 
 function readLogs(): string {
