@@ -72,8 +72,7 @@ test('the next command reopens a connection that was killed', async (t) => {
   const { run, masters } = await setUp(t);
   await run('true');
   for (let round = 0; round < 3; round += 1) {
-    const [master] = masters();
-    assert.ok(master);
+    const master = await until('the connection is found', () => masters()[0]);
     process.kill(master, 'SIGKILL');
     assert.deepEqual(await run('echo', 'again'), { code: 0, stdout: 'again\n', stderr: '' });
   }
@@ -87,8 +86,7 @@ test('reports a lost connection, and the next command succeeds', async (t) => {
   const stream = await shell.stream(['sh', '-c', 'echo half; sleep 15'], generousLimits());
   const broken = assert.rejects(text(stream), transient);
   await sleep(300);
-  const [master] = masters();
-  assert.ok(master);
+  const master = await until('the connection is found', () => masters()[0]);
   process.kill(master, 'SIGKILL');
   await lost;
   await broken;
