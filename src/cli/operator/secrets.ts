@@ -23,6 +23,11 @@ export async function printStatus(config: Config, { json }: { json: boolean }): 
   const status = await withDatabase(config, (db) => readStatus(config, db));
   if (status.some(({ from }) => from === 'missing')) process.exitCode = exitCodes.failure;
   if (json) return void process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
+  if (status.length === 0) {
+    return void process.stdout.write(
+      'There are no secrets to encrypt yet. Bursar creates a key with the first webhook.\n',
+    );
+  }
   const rows = status.map(({ key, from, encrypts, secrets }) => [
     key ?? '-',
     from,

@@ -1,4 +1,4 @@
-/** What an operator should know about a migration before applying it. */
+/** Describes a migration for operators, before they apply it. */
 export interface MigrationNote {
   summary: string;
   /**
