@@ -36,11 +36,11 @@ export async function copyTables(from: Db, to: Tx): Promise<TableDigests> {
   for (const table of await describeTables(from)) {
     const { name, columns } = table;
     const names = sql.join(columns.map((column) => sql.ref(column)));
-    const digest = await readRows(from, table, async (rows) => {
+    const { digest, lastId } = await readRows(from, table, async (rows) => {
       const values = rows.map((row) => sql`(${sql.join(columns.map((column) => row[column]))})`);
       await sql`insert into ${sql.table(name)} (${names}) values ${sql.join(values)}`.execute(to);
     });
-    if (table.hasGeneratedIds) await setLastId(to, name, await readLastId(from, table));
+    if (table.hasGeneratedIds) await setLastId(to, name, lastId);
     digests.set(name, digest);
   }
   return digests;
@@ -49,28 +49,27 @@ export async function copyTables(from: Db, to: Tx): Promise<TableDigests> {
 /** Reads every row. On PostgreSQL the handle must be a transaction. */
 export async function digestTables(db: Db): Promise<TableDigests> {
   const digests = new Map<string, string>();
-  for (const table of await describeTables(db)) digests.set(table.name, await readRows(db, table));
+  for (const table of await describeTables(db)) digests.set(table.name, (await readRows(db, table)).digest);
   return digests;
 }
 
-/** Passes the rows of a table on in batches. Returns their digest, which includes the last assigned id. */
+/**
+ * Passes the rows of a table on in batches. Returns their digest, which includes the last assigned id. That id is read once: on
+ * PostgreSQL it increases while others insert rows, although the transaction does not see the rows.
+ */
 async function readRows(
   db: Db,
-  table: Table,
+  { name, columns, hasGeneratedIds, hasBytes }: Table,
   onRows?: (rows: readonly Record<string, unknown>[]) => Promise<void>,
-): Promise<string> {
-  const { name, columns, hasBytes } = table;
+): Promise<{ digest: string; lastId: number }> {
   const batchSize = hasBytes ? maxLargeRows : Math.floor(maxValues / columns.length);
   const digest = createTableDigest(columns);
   for await (const rows of db.backend.dialect.readTable(db, name, batchSize)) {
     for (const row of rows) digest.add(row);
     await onRows?.(rows);
   }
-  return digest.finish(await readLastId(db, table));
-}
-
-async function readLastId(db: Db, { name, hasGeneratedIds }: Table): Promise<number> {
-  return hasGeneratedIds ? await db.backend.dialect.lastId(db, name) : 0;
+  const lastId = hasGeneratedIds ? await db.backend.dialect.lastId(db, name) : 0;
+  return { digest: digest.finish(lastId), lastId };
 }
 
 /** Lists the tables, each after the tables that its foreign keys refer to. */

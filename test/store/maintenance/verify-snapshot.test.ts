@@ -14,9 +14,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { sql } from 'kysely';
 import { backupName, removeOldBackups } from '../../../src/store/maintenance/backup-folder.ts';
 import { takeSnapshot, verifySnapshot } from '../../../src/store/maintenance/snapshot.ts';
 import { createTableDigest, findDifferentTables } from '../../../src/store/maintenance/table-digests.ts';
+import { postgresTest } from '../../support/database.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 
 describe('the verification of a backup', () => {
@@ -49,6 +51,23 @@ describe('the verification of a backup', () => {
     assert.deepEqual([ledger.balanced, ledger.problems, audit.intact], [true, [], true]);
     assert.ok(ledger.entries > 0);
     assert.deepEqual(readdirSync(folder), ['good.db']);
+  });
+
+  postgresTest('a backup is right while ids are assigned, which no transaction hides', async () => {
+    const busy = join(folder, 'busy.db');
+    let isOver = false;
+    const assign = async () => {
+      const nextId = sql`select nextval(pg_get_serial_sequence('entries', 'id'))`;
+      while (!isOver) await nextId.execute(database.db);
+    };
+    const assigning = Promise.all([assign(), assign(), assign(), assign()]);
+    try {
+      assert.equal((await takeSnapshot(database.db, busy, { verify: true })).ledger.balanced, true);
+    } finally {
+      isOver = true;
+      await assigning;
+    }
+    rmSync(busy);
   });
 
   test('finds an account that its entries do not explain', async () => {
