@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile, type PromiseWithChild, spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -7,8 +7,11 @@ export const program = fileURLToPath(new URL('../../bin/bursar.mjs', import.meta
 
 export const runFile = promisify(execFile);
 
+/** The result of a command that ends with 0, and its process until then. */
+export type RunningCommand = PromiseWithChild<{ stdout: string; stderr: string }>;
+
 /** Runs the command line in the given environment. Throws if the exit code is not 0. */
-export function runBursar(args: string[], env: NodeJS.ProcessEnv): Promise<{ stdout: string; stderr: string }> {
+export function runBursar(args: string[], env: NodeJS.ProcessEnv): RunningCommand {
   return runFile(process.execPath, [program, ...args], { env });
 }
 

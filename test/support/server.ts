@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { loadConfig } from '../../src/config/load.ts';
 import { startBursar } from '../../src/main.ts';
 import { listUserIds } from '../../src/store/identity/users.ts';
-import { runBursar } from './command-line.ts';
+import { type RunningCommand, runBursar } from './command-line.ts';
 import { shareCompileCache } from './compile-cache.ts';
 import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
 import { registerDatabase, unregisterDatabase, withDatabase } from './database.ts';
@@ -31,7 +31,7 @@ export interface TestServer {
   /** Creates the user if there is none, and a token. */
   token(user: string, options?: TokenOptions): Promise<string>;
   /** Runs the command line, as a process, on the same data folder. Throws if the exit code is not 0. */
-  bursar(...args: string[]): Promise<{ stdout: string; stderr: string }>;
+  bursar(...args: string[]): RunningCommand;
   /** Stops the server. The data folder stays. */
   stop(): Promise<unknown>;
   /** Stops the server and removes its data folder and its database. */

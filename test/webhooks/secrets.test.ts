@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { renameSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import { Webhook as Reference } from 'standardwebhooks';
-import { encryptSecret, keyIdOf } from '../../src/secrets/cipher.ts';
+import { decryptSecret, encryptSecret, keyIdOf } from '../../src/secrets/cipher.ts';
 import { createKeyring, keyFolder } from '../../src/secrets/keyring.ts';
 import { convertStoredSecrets, secretPlace } from '../../src/store/events/webhook-secrets.ts';
 import { type Caller, createCaller } from '../support/api.ts';
@@ -147,8 +149,8 @@ describe('secrets of webhooks', () => {
     assert.equal((await storedSecrets(other)).key, stored.key, 'the server encrypts with the new key');
     const status = JSON.parse((await server.bursar('secrets', 'status', '--json')).stdout);
     assert.deepEqual(status, [
-      { key: before.key, from: 'data folder', secrets: 0, encrypts: false },
-      { key: stored.key, from: 'data folder', secrets: 3, encrypts: true },
+      { key: before.key, from: 'data folder', encrypts: false, secrets: 0, unreadable: 0 },
+      { key: stored.key, from: 'data folder', encrypts: true, secrets: 3, unreadable: 0 },
     ]);
   });
 
@@ -176,6 +178,16 @@ describe('secrets of webhooks', () => {
     assert.match(server.log(), /webhook secrets cannot be decrypted.*/);
     assert.match(server.log(), /is missing\. Put it back/);
     await assert.rejects(server.bursar('secrets', 'status'), ({ stdout }) => /missing/.test(stdout));
+    const { key } = await storedSecrets(webhook);
+    mkdirSync(folder);
+    writeFileSync(join(folder, `${key}.key`), `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
+    await assert.rejects(server.bursar('secrets', 'status', '--json'), ({ stdout }) => {
+      const status = (JSON.parse(stdout) as { key: string; secrets: number; unreadable: number }[]).find(
+        (each) => each.key === key,
+      );
+      return status !== undefined && status.secrets > 0 && status.unreadable === status.secrets;
+    });
+    rmSync(folder, { recursive: true });
     const { body: delivery } = await sendJson<Delivery>(me, 'POST', `/webhooks/${webhook.id}/test/`);
     await until('the delivery waits', async () => /its deliveries wait/.test(server.log()) || undefined);
     assert.equal((await getWebhook(me, webhook)).active, true);
@@ -185,44 +197,45 @@ describe('secrets of webhooks', () => {
   });
 });
 
-test('a rotation that is interrupted leaves every secret readable, and is completed by the next one', async () => {
+test('a rotation that is killed leaves every secret readable, and is completed by the next one', async () => {
+  const count = 20_000;
   const keyring = createKeyring({ configuredKeys: [], dataFolder: server.data });
   const key = keyring.current();
-  const next = { id: 'next', bytes: Buffer.alloc(32, 5) };
   await withDatabase(server.data, async (db) => {
-    const [user] = await db.selectFrom('users').select('id').limit(1).execute();
-    const row = {
-      user_id: user?.id ?? '',
+    const { id: user_id } = await db.selectFrom('users').select('id').limit(1).executeTakeFirstOrThrow();
+    const common = {
+      user_id,
       description: '',
+      secret: '',
       former_until: 0,
       created_at: 1,
       failures: 0,
       pause_until: 0,
     };
-    const rows = Array.from({ length: 450 }, (_, index) => ({ ...row, url: `https://x.test/${index}`, secret: '' }));
-    await db.insertInto('webhooks').values(rows).execute();
+    for (let from = 0; from < count; from += 1000) {
+      const rows = Array.from({ length: 1000 }, (_, index) => ({ ...common, url: `https://x.test/${from + index}` }));
+      await db.insertInto('webhooks').values(rows).execute();
+    }
     await convertStoredSecrets(db, (stored, id) =>
       stored === '' ? encryptSecret(key, `whsec_${id}`, secretPlace(id)) : stored,
     );
-    const count = async () => {
-      const all = await db.selectFrom('webhooks').select('secret').where('url', 'like', 'https://x.test/%').execute();
-      return all.filter(({ secret }) => keyIdOf(secret) === 'next').length;
+    const added = () => db.selectFrom('webhooks').where('url', 'like', 'https://x.test/%');
+    const countConverted = async () => {
+      const query = added().where('secret', 'not like', `enc:1:${key.id}:%`);
+      const { converted } = await query.select((eb) => eb.fn.countAll().as('converted')).executeTakeFirstOrThrow();
+      return Number(converted);
     };
-    let calls = 0;
-    const rotate = (maxCalls: number) =>
-      convertStoredSecrets(db, (stored, id) => {
-        if (keyIdOf(stored) === 'next' || !/^enc/.test(stored)) return stored;
-        calls += 1;
-        if (calls > maxCalls) throw new Error('interrupted');
-        return encryptSecret(next, `whsec_${id}`, secretPlace(id));
-      });
-    await assert.rejects(rotate(300), /interrupted/);
-    const converted = await count();
-    assert.ok(converted > 0 && converted < 450, 'whole batches are converted, and the others are as they were');
-    calls = 0;
-    await rotate(1000);
-    assert.equal(await count(), 450);
-    assert.ok(calls < 450, 'converted batches are not converted again');
+    const rotation = server.bursar('secrets', 'rotate');
+    const killed = assert.rejects(rotation);
+    await until('the first are converted', async () => (await countConverted()) > 0 || undefined);
+    rotation.child.kill('SIGKILL');
+    await killed;
+    const converted = await countConverted();
+    assert.ok(converted < count, 'it was killed in the middle');
+    for (const { id, secret } of await added().select(['id', 'secret']).execute())
+      assert.equal(decryptSecret(keyring, secret, secretPlace(id)), `whsec_${id}`);
+    await server.bursar('secrets', 'rotate');
+    assert.equal(await countConverted(), count);
     await db.deleteFrom('webhooks').where('url', 'like', 'https://x.test/%').execute();
   });
 });

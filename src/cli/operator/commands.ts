@@ -76,7 +76,7 @@ function secretCommands(program: Command): void {
   const secrets = program.command('secrets').description('manage the keys that encrypt the secrets of webhooks');
   secrets
     .command('status')
-    .description('show how many secrets each key encrypts; fails if a key is missing')
+    .description('show how many secrets each key encrypts; fails if one cannot be decrypted')
     .option('--json', 'print JSON', false)
     .action(async (options) => (await import('./secrets.ts')).printStatus(await readConfig(), options));
   secrets

@@ -16,46 +16,67 @@ interface KeyStatus {
   from: 'configuration' | 'data folder' | 'missing' | 'not encrypted';
   encrypts: boolean;
   secrets: number;
+  /** How many of them cannot be decrypted, because the key is missing or wrong. */
+  unreadable: number;
 }
 
-/** Prints how many secrets each key encrypts. Fails if a key is missing. */
+/** Prints how many secrets each key encrypts. Fails if one of them cannot be decrypted. */
 export async function printStatus(config: Config, { json }: { json: boolean }): Promise<void> {
   const status = await withDatabase(config, (db) => readStatus(config, db));
-  if (status.some(({ from }) => from === 'missing')) process.exitCode = exitCodes.failure;
+  if (status.some(({ unreadable }) => unreadable > 0)) process.exitCode = exitCodes.failure;
   if (json) return void process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
   if (status.length === 0) {
     return void process.stdout.write(
       'There are no secrets to encrypt yet. Bursar creates a key with the first webhook.\n',
     );
   }
-  const rows = status.map(({ key, from, encrypts, secrets }) => [
+  const rows = status.map(({ key, from, encrypts, secrets, unreadable }) => [
     key ?? '-',
     from,
     encrypts ? 'yes' : '',
     `${secrets}`,
+    `${unreadable}`,
   ]);
-  process.stdout.write(formatTable([['KEY', 'FROM', 'ENCRYPTS', 'SECRETS'], ...rows]));
+  process.stdout.write(formatTable([['KEY', 'FROM', 'ENCRYPTS', 'SECRETS', 'UNREADABLE'], ...rows]));
 }
 
 async function readStatus(config: Config, db: Db): Promise<KeyStatus[]> {
+  const dataFolder = resolve(config.data);
+  const keyring = createKeyring({ configuredKeys: config.secrets.keys, dataFolder });
   const configured = config.secrets.keys.map(({ id }) => id);
-  const created = readKeyFolder(keyFolder(resolve(config.data))).map(({ id }) => id);
+  const created = readKeyFolder(keyFolder(dataFolder)).map(({ id }) => id);
   const current = configured[0] ?? created.at(-1);
-  const counts = new Map<string | null, number>([...configured, ...created].map((id) => [id, 0]));
-  for await (const { secret, formerSecret } of readStoredSecrets(db))
+  const counts = new Map<string | null, { secrets: number; unreadable: number }>(
+    [...configured, ...created].map((id) => [id, { secrets: 0, unreadable: 0 }]),
+  );
+  for await (const { id, secret, formerSecret } of readStoredSecrets(db))
     for (const stored of [secret, formerSecret]) {
       if (stored === null) continue;
-      counts.set(keyIdOf(stored), (counts.get(keyIdOf(stored)) ?? 0) + 1);
+      const { secrets, unreadable } = counts.get(keyIdOf(stored)) ?? { secrets: 0, unreadable: 0 };
+      const isReadable = tryDecrypt(keyring, stored, id) !== undefined;
+      counts.set(keyIdOf(stored), { secrets: secrets + 1, unreadable: unreadable + (isReadable ? 0 : 1) });
     }
   const sourceOf = (id: string | null) => {
     if (id === null) return 'not encrypted';
     if (configured.includes(id)) return 'configuration';
     return created.includes(id) ? 'data folder' : 'missing';
   };
-  return [...counts].map(([key, secrets]) => ({
-    ...{ key, from: sourceOf(key), secrets },
+  return [...counts].map(([key, count]) => ({
+    key,
+    from: sourceOf(key),
     encrypts: key !== null && key === current,
+    ...count,
   }));
+}
+
+/** Returns undefined if the key is missing or wrong. */
+function tryDecrypt(keyring: Keyring, stored: string, webhookId: number): string | undefined {
+  try {
+    return decryptSecret(keyring, stored, secretPlace(webhookId));
+  } catch (error) {
+    if (!(error instanceof BursarError) || error.code !== 'secret_unreadable') throw error;
+    return undefined;
+  }
 }
 
 /**
@@ -88,13 +109,10 @@ async function reencrypt(db: Db, keyring: Keyring): Promise<{ changed: number; u
   const key = keyring.current();
   const changed = await convertStoredSecrets(db, (stored, id) => {
     if (keyIdOf(stored) === key.id) return stored;
-    try {
-      return encryptSecret(key, decryptSecret(keyring, stored, secretPlace(id)), secretPlace(id));
-    } catch (error) {
-      if (!(error instanceof BursarError) || error.code !== 'secret_unreadable') throw error;
-      unreadable.add(id);
-      return stored;
-    }
+    const secret = tryDecrypt(keyring, stored, id);
+    if (secret !== undefined) return encryptSecret(key, secret, secretPlace(id));
+    unreadable.add(id);
+    return stored;
   });
   return { changed, unreadable };
 }
