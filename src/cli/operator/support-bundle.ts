@@ -104,10 +104,10 @@ async function readFindings(config: Config): Promise<string> {
 }
 
 async function readMetrics({ server, metrics }: Config, url?: string): Promise<string> {
-  const ownPort = metrics.port === undefined ? undefined : localUrl(metrics.host, metrics.port, false);
+  const { host, port } = metrics.port === undefined ? server : { host: metrics.host, port: metrics.port };
   const headers: Record<string, string> =
     metrics.token === undefined ? {} : { authorization: `Bearer ${metrics.token}` };
-  const address = url ?? ownPort ?? localUrl(server.host, server.port, server.tls !== undefined);
+  const address = url ?? localUrl(host, port, server.tls !== undefined);
   const response = await fetch(new URL('/metrics', address), {
     headers,
     signal: AbortSignal.timeout(metricsTimeoutMs),
