@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { families } from '../../src/metrics/families.ts';
 import { type Caller, createCaller } from '../support/api.ts';
@@ -8,6 +8,7 @@ import { cancelJob, waitForGoScript } from '../support/jobs.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
+import { createZip } from '../support/zip.ts';
 
 describe('the metrics', () => {
   let server: TestServer;
@@ -74,6 +75,14 @@ describe('the metrics', () => {
     for (const name of ['statement', 'transaction', 'commit', 'acquire']) assert.ok((await operations(name)) > 0, name);
     assert.equal((await me.get(`/files/hpc_one/proj_hpc_one_01/${job.job_id}/`)).status, 200);
     assert.ok((await read('bursar_download_bytes_total')) > 0);
+  });
+
+  test('count the bytes of uploads', async () => {
+    const before = await read('bursar_upload_bytes_total');
+    const zip = await createZip({ data: randomBytes(200_000) });
+    const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'true' }, zip);
+    assert.equal(await read('bursar_upload_bytes_total'), before + zip.length);
+    await me.waitUntilFinished(job);
   });
 
   test('are well-formed, and complete', async () => {

@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { jobPath } from '../support/jobs.ts';
+import { readMetric } from '../support/metrics.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type PostgresProxy, startProxy } from '../support/postgres-proxy.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
@@ -92,6 +93,20 @@ describe('round trips to PostgreSQL', () => {
   test('a submission takes at most twelve, seven of them in its transaction', async () => {
     // Token, eligibility, accounts; begin, five statements, commit; and one or two notifications.
     assert.ok((await countRoundTrips(submit)) <= 12 * repeats);
+  });
+
+  test('the metrics show the connections of the pool', async () => {
+    const read = (name: string) => readMetric(server.url, name);
+    await Promise.all(Array.from({ length: 4 }, () => me.get('/quotas/')));
+    const idle = await read('bursar_database_connections{state="idle"}');
+    const busy = await read('bursar_database_connections{state="busy"}');
+    assert.ok(idle > 0, 'connections stay open for the next request');
+    const [row] = await postgres.query<{ count: string }>(
+      'bursar',
+      "select count(*) from pg_stat_activity where application_name like 'bursar/%' and query <> 'listen bursar'",
+    );
+    assert.equal(idle + busy, Number(row?.count));
+    assert.equal(await read('bursar_database_waiting'), 0);
   });
 
   test('a revoked token is rejected by the next request', async () => {

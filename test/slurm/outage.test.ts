@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
+import { readMetric } from '../support/metrics.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
@@ -59,6 +60,8 @@ describe('one minute without a controller, under load', () => {
     const minute = sleep(60_000);
     const down = await until('the system is shown as down', systemWithStatus('down'));
     assert.ok(Date.parse(down.status_since) > 0);
+    const failedCommands = 'bursar_scheduler_command_failures_total{hpc="hpc_one",command="squeue"}';
+    assert.ok((await readMetric(server.url, failedCommands)) > 0);
     await minute;
     assert.ok(accepted.length > before, 'nothing was accepted during the outage');
     await cluster.startController();

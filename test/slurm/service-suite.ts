@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -6,8 +7,10 @@ import { makeZip } from '../files/zip/hostile-zips.ts';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { cancelJob, jobPath, unrunnableScript, waitForStage } from '../support/jobs.ts';
 import { readLogLines } from '../support/logs.ts';
+import { readMetric } from '../support/metrics.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
+import { startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
 import { until } from '../support/until.ts';
 import { slurmConfig } from './config.ts';
 
@@ -34,6 +37,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
   describe(`jobs on Slurm, ${name}`, { concurrency: 1 }, () => {
     let cluster: SlurmCluster;
     let access: ClusterAccess;
+    let collector: TraceCollector;
     let server: ServerProcess;
     let me: Caller;
     before(async () => {
@@ -42,13 +46,16 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       const engine = { workspaceFolder: join(cluster.folder, 'work'), ...access.engine };
       const { systems } = slurmConfig(cluster, engine, { isolation: 'bubblewrap' });
       const { projects: _, ...common } = systems.hpc_one;
-      server = await spawnServer({ config: { systems: { ...systems, hpc_two: { ...common, ...hpcTwo } } } });
+      collector = await startTraceCollector();
+      const tracing = { endpoint: `${collector.url}/v1/traces` };
+      server = await spawnServer({ config: { systems: { ...systems, hpc_two: { ...common, ...hpcTwo } }, tracing } });
       me = createCaller(server.url, server.userToken);
     });
     after(async () => {
       await server.dispose();
       await access.close();
       await cluster.stop();
+      await collector.close();
     });
 
     const workspaceOf = (job: Job) => join(cluster.folder, 'work', job.job_id);
@@ -58,6 +65,28 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       (await readLogLines(server)).find(
         ({ msg, jobId, state }) => msg === 'job state changed' && jobId === job_id && state === 'ended',
       );
+
+    test('commands of Slurm are measured, and belong to the trace of the submission that they serve', async () => {
+      const traceId = randomBytes(16).toString('hex');
+      const headers = {
+        ...{ 'content-disposition': 'attachment; filename=job.zip', payload: JSON.stringify({ command: 'true' }) },
+        traceparent: `00-${traceId}-${randomBytes(8).toString('hex')}-01`,
+      };
+      const { status, body } = await me.send('POST', '/jobs/hpc_one/', headers);
+      assert.equal(status, 201);
+      await me.waitUntilFinished(body as Job);
+      const submit = await collector.waitForSpan(traceId, 'submit');
+      const sbatch = await collector.waitForSpan(traceId, 'sbatch');
+      assert.equal(sbatch.parentSpanId, submit.spanId);
+      assert.ok(BigInt(sbatch.endTimeUnixNano) > BigInt(sbatch.startTimeUnixNano));
+      const polls = collector.spans().filter(({ name }) => name === 'squeue');
+      assert.deepEqual(polls, [], 'a poll of all jobs belongs to no trace');
+      for (const command of ['sbatch', 'squeue']) {
+        const labels = `{hpc="hpc_one",command="${command}"}`;
+        const count = await readMetric(server.url, `bursar_scheduler_command_duration_seconds_count${labels}`);
+        assert.ok(count > 0, command);
+      }
+    });
 
     test('runs a script from the zip on the requested nodes and cores, and charges for the allocation', async () => {
       const zip = await makeZip({ 'run.sh': '#!/bin/sh\n#SBATCH --nodes=1\necho "$SLURM_NNODES $1"\nsleep 1\n' });

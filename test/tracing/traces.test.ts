@@ -3,33 +3,21 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { releaseJob, waitForGoScript, waitForStage } from '../support/jobs.ts';
+import { readMetric } from '../support/metrics.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
+import { startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
 import { until } from '../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
 import { registerWebhook, webhookConfig } from '../support/webhooks.ts';
 
-/** A span as the collector receives it: OTLP in JSON. */
-interface ReceivedSpan {
-  traceId: string;
-  spanId: string;
-  parentSpanId?: string;
-  name: string;
-  startTimeUnixNano: string;
-  endTimeUnixNano: string;
-}
-
-interface TraceRequest {
-  resourceSpans: { scopeSpans: { spans: ReceivedSpan[] }[] }[];
-}
-
 describe('traces', () => {
-  let collector: TestEndpoint;
+  let collector: TraceCollector;
   let endpoint: TestEndpoint;
   let server: ServerProcess;
   let me: Caller;
   let config: object;
   before(async () => {
-    collector = await startEndpoint();
+    collector = await startTraceCollector();
     endpoint = await startEndpoint();
     const headers = { 'x-collector-token': 'secret of the collector' };
     config = { ...webhookConfig({}), tracing: { endpoint: `${collector.url}/v1/traces`, headers } };
@@ -41,14 +29,7 @@ describe('traces', () => {
     await Promise.all([collector.close(), endpoint.close()]);
   });
 
-  const receivedSpans = () =>
-    collector.requests.flatMap(({ body }) =>
-      (JSON.parse(body) as TraceRequest).resourceSpans.flatMap(({ scopeSpans }) =>
-        scopeSpans.flatMap(({ spans }) => spans),
-      ),
-    );
-  const waitForSpan = (traceId: string, name: string) =>
-    until(`the span ${name}`, () => receivedSpans().find((span) => span.traceId === traceId && span.name === name));
+  const waitForSpan = (traceId: string, name: string) => collector.waitForSpan(traceId, name);
 
   function submit(traceparent: string): Promise<Job> {
     const payload = JSON.stringify({ command: waitForGoScript });
@@ -88,7 +69,7 @@ describe('traces', () => {
       endpoint.requests.find(({ body }) => body.includes('job.ended')),
     );
     const delivery = await until('the delivery is traced', () =>
-      receivedSpans().find(({ spanId }) => ended.headers.traceparent === `00-${traceId}-${spanId}-01`),
+      collector.spans().find(({ spanId }) => ended.headers.traceparent === `00-${traceId}-${spanId}-01`),
     );
     assert.deepEqual([delivery.name, delivery.parentSpanId], ['webhook delivery', request.spanId]);
     assert.ok(collector.requests.every(({ headers }) => headers['x-collector-token'] === 'secret of the collector'));
@@ -107,9 +88,20 @@ describe('traces', () => {
     const later = randomBytes(16).toString('hex');
     await me.send('GET', '/quotas/', { traceparent: `00-${later}-1234567890abcdef-01` });
     await waitForSpan(later, 'GET /quotas/');
-    const lists = receivedSpans().filter(({ name }) => name === 'GET /jobs/');
+    const lists = collector.spans().filter(({ name }) => name === 'GET /jobs/');
     assert.equal(lists.filter(({ parentSpanId }) => !parentSpanId).length, 2);
     assert.ok(!lists.some(({ traceId }) => traceId === marker));
+  });
+
+  test('that the collector refuses are counted and logged, and delay nothing', async () => {
+    const dropped = () => readMetric(server.url, 'bursar_trace_spans_dropped_total');
+    assert.equal(await dropped(), 0);
+    collector.respondWith(() => ({ status: 400 }));
+    const before = collector.requests.length;
+    for (let i = 0; i < 3; i++) assert.equal((await me.get('/jobs/')).status, 200);
+    await until('they are counted', async () => (await dropped()) >= 3 || undefined);
+    assert.ok(collector.requests.length > before);
+    assert.match(server.log(), /spans not sent: the collector of traces is slow or down/);
   });
 
   test('a collector that does not answer delays neither a submission nor the end of the server', async () => {

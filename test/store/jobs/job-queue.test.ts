@@ -10,6 +10,7 @@ import {
   listUnfinishedJobs,
   listWaitingOwners,
 } from '../../../src/store/jobs/job-queue.ts';
+import { countJobsByState } from '../../../src/store/systems/backlog.ts';
 import { countUnfinishedJobs } from '../../../src/store/systems/systems.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
 import { explainStatement, recordStatements } from '../../support/statements.ts';
@@ -38,6 +39,7 @@ describe('queries of the workers', () => {
     ['listJobsToCancel', (db) => listJobsToCancel(db, 'sys')],
     ['listOwnersOfCancelledSubmissions', (db) => listOwnersOfCancelledSubmissions(db, 'sys')],
     ['countUnfinishedJobs', (db) => countUnfinishedJobs(db)],
+    ['countJobsByState', (db) => countJobsByState(db, 0)],
   ];
   for (const [name, run] of queries) {
     test(`${name} uses a partial index of unfinished jobs`, async () => {
