@@ -110,7 +110,13 @@ describe('a backup that is restored after everything was lost', () => {
       assert.equal(readOutput(server, job), `${name}\n`);
       assert.equal(countRuns(data)[job.job_id], 1);
     }
-    assert.equal((await me.get<Job>(jobPath(running))).body.stage, 'RUNNING', 'its end is not known yet');
+    const lost = await me.waitUntilFinished(running);
+    assert.deepEqual([lost.stage, lost.failed], ['FAILED', true]);
+    assert.match(
+      JSON.stringify((await me.get(`${jobPath(running)}timeline/`)).body),
+      /the system lost the job while it ran/,
+    );
+    assert.equal((await getSettlement(me, running)).settled.used, 0);
     await assertLedgerBalances(createCaller(server.url, adminToken));
     Object.assign(server, { userToken, adminToken });
   });

@@ -1,17 +1,23 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Migrator } from 'kysely/migration';
+import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { connectDatabase } from '../../src/store/database/database.ts';
 import { initialSchema } from '../../src/store/database/migrations/0001-initial-schema.ts';
 import { createCaller, type Job } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
+import { readOutput, waitForStage } from '../support/jobs.ts';
+import { submitJob } from '../support/ledger.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
+import { shippedConfig } from '../support/shipped-config.ts';
 import { readAllRows } from '../support/tables.ts';
+import { createZip } from '../support/zip.ts';
 
 // `bursar db backup` and `restore`: one file format for both databases; backups are taken while the server runs.
 
@@ -107,6 +113,36 @@ for (const [from, to] of combinations) {
     });
   });
 }
+
+test('bursar backup of PostgreSQL has the zips of waiting jobs, which run after a restore elsewhere', async () => {
+  const { systems, ...shipped } = shippedConfig();
+  // The second job of a user waits for the first one.
+  const config = { ...shipped, systems: { ...systems, hpc_one: { ...systems.hpc_one, submittedJobsPerUser: 1 } } };
+  const source = await spawnServer({ config, env: { BURSAR_DATABASE_URL: await newDatabase('postgres') } });
+  const backup = join(folder, 'backup');
+  const data = join(folder, 'data');
+  const target = await newDatabase('postgres');
+  const me = createCaller(source.url, source.userToken);
+  let job: Job;
+  try {
+    await waitForStage(me, await submitJob(me, { command: 'sleep 600', runtime: 0.2 }), 'RUNNING');
+    const zip = await createZip({ name: 'waiting\n', content: randomBytes(maxInMemoryBytes) });
+    job = await submitJob(me, { command: 'cat name', runtime: 0.1 }, zip);
+    assert.match((await source.bursar('backup', backup)).stdout, /zips of waiting jobs: 1\)/);
+  } finally {
+    await source.dispose();
+  }
+  const { code, stderr } = await bursar(['restore', backup], { BURSAR_DATA: data, BURSAR_DATABASE_URL: target });
+  assert.deepEqual([code, stderr], [0, '']);
+  const restored = await spawnServer({ data, env: { BURSAR_DATABASE_URL: target } });
+  try {
+    const end = await createCaller(restored.url, source.userToken).waitUntilFinished(job);
+    assert.equal(end.stage, 'SUCCESSFUL');
+    assert.equal(readOutput(restored, job), 'waiting\n');
+  } finally {
+    await restored.dispose();
+  }
+});
 
 describe('bursar db backup and restore', () => {
   let source: string;
