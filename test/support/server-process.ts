@@ -60,8 +60,8 @@ export async function spawnServer(options: ServerProcessOptions = {}): Promise<S
   });
   const exited = once(child, 'exit');
   const testFile = findTestFile();
-  // When the process has ended, and all its output was read.
-  child.once('close', () => checkLog(log(), testFile));
+  // When the process has ended and all its output was read. A log file is complete at the exit, and may be removed after it.
+  child.once(options.logFile === undefined ? 'close' : 'exit', () => checkLog(log(), testFile));
 
   const log = () => (options.logFile === undefined ? stderr : readFileSync(options.logFile, 'utf8'));
   while (!/serves (https?:\S+)[^\n]*\n/.test(stdout)) {
