@@ -53,10 +53,8 @@ async function findZips(file: string, staging: string): Promise<{ found: Waiting
   try {
     const names = new Set(await readdir(staging));
     const isFound = ({ jobId }: WaitingJob) => names.has(`${jobId}.zip`);
-    const { true: found = [], false: missing = [] } = Object.groupBy(await listJobsWithSpooledZip(snapshot), (job) =>
-      isFound(job) ? 'true' : 'false',
-    );
-    return { found, missing };
+    const jobs = await listJobsWithSpooledZip(snapshot);
+    return { found: jobs.filter(isFound), missing: jobs.filter((job) => !isFound(job)) };
   } finally {
     await snapshot.destroy();
   }

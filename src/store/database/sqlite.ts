@@ -112,8 +112,7 @@ function openFile(file: string): { writer: Database; reader: Database } {
 
 /**
  * The database has the hashes of tokens and the jobs of everybody. SQLite gives its other files the mode of the database.
- * A file of another user is refused if everybody has access; a group is accepted, as on a mounted
- * volume.
+ * A file of another user is refused if everybody has access; a group is accepted, as on a mounted volume.
  */
 function makePrivate(file: string): void {
   for (const path of ['', '-wal', '-shm'].map((suffix) => `${file}${suffix}`)) {
