@@ -33,8 +33,6 @@ export interface SshShellOptions extends SshTarget {
  * addition, and readers of files limit them: they last longer than commands, which must not wait for them.
  */
 const maxConcurrentCommands = 8;
-/** Each kill frees a session for the next one. More kills at the same time would open new connections. */
-const maxConcurrentKills = 2;
 /** Additional output for the markers and for what start-up files print. */
 const extraOutputBytes = 65_536;
 /** The longest time that killing a command may delay its caller if the host does not answer. */
@@ -50,7 +48,8 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
   const sshEnvironment = { ...baseEnvironment(), ...agentVariable(process.env.SSH_AUTH_SOCK) };
   const connection = createSshConnection(target, sshEnvironment);
   const commandLimit = pLimit(maxConcurrentCommands);
-  const killLimit = pLimit(maxConcurrentKills);
+  const killLimit = pLimit(1);
+  const commandsToKill = new Set<{ readStatus(): RemoteStatus; deadline: number }>();
   const runningKills = new Set<Promise<void>>();
 
   function prepare(argv: readonly string[]) {
@@ -68,24 +67,33 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
     return { argv: [...sshArgv(target), commandLine], marker, label, processOptions };
   }
 
-  /** Killing only the local ssh would leave the remote command running until it next reads or writes. */
+  /**
+   * Killing only the local ssh would leave the remote command running until it next reads or writes. One session of ssh kills
+   * all commands that are to be killed at the moment: a session takes time, and each beyond the tenth a new connection.
+   */
   async function killRemote(child: RunningProcess, readStatus: () => RemoteStatus) {
     const deadline = performance.now() + killTimeoutMs;
     while (readStatus().pid === undefined && !child.hasExited() && performance.now() < deadline) await sleep(10);
+    commandsToKill.add({ readStatus, deadline });
     await killLimit(async () => {
-      const { pid, exit } = readStatus();
-      if (pid === undefined || exit !== undefined || performance.now() > deadline) return;
-      await killGroup(pid, deadline - performance.now());
+      const commands = [...commandsToKill];
+      commandsToKill.clear();
+      const groups = commands.flatMap((command) => {
+        const { pid, exit } = command.readStatus();
+        return pid === undefined || exit !== undefined ? [] : [`-${pid}`];
+      });
+      const timeoutMs = Math.max(...commands.map((command) => command.deadline)) - performance.now();
+      if (groups.length > 0 && timeoutMs > 0) await killGroups(groups, timeoutMs);
     });
   }
 
-  async function killGroup(pid: number, timeoutMs: number) {
-    await runProcess([...sshArgv(target), `kill -s KILL -- -${pid}`], {
+  async function killGroups(groups: readonly string[], timeoutMs: number) {
+    await runProcess([...sshArgv(target), `kill -s KILL -- ${groups.join(' ')}`], {
       environment: sshEnvironment,
       startProcess,
       label: `kill on ${target.host}`,
       signal: new AbortController().signal,
-      timeoutMs: Math.max(1, timeoutMs),
+      timeoutMs,
       maxOutputBytes: extraOutputBytes,
     });
   }
