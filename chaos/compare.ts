@@ -9,6 +9,8 @@ export interface StoredJob {
   reason: string | null;
   exitCode: number | null;
   chargedSeconds: number;
+  /** How long Slurm held cores for it; 0 if Slurm has forgotten it. */
+  heldSeconds: number;
   /** When the end was stored, in milliseconds since 1970; null if it was not. */
   endStoredAt: number | null;
 }
@@ -58,7 +60,7 @@ export function compareJob(
   if (others.length > 0 || record.starts.length > 1) {
     return differ('doubled', `stored ${stored.length} times, started ${record.starts.length} times`);
   }
-  const { outcome, reason, exitCode, chargedSeconds, endStoredAt } = first;
+  const { outcome, reason, exitCode, chargedSeconds, heldSeconds, endStoredAt } = first;
   if (outcome === null) return differ('lost', 'it never ended');
   const described = `${outcome} (${reason})`;
   const [start] = record.starts;
@@ -67,8 +69,8 @@ export function compareJob(
   if (start === undefined) {
     const isPossible = outcome === 'node_failed' || (outcome === 'cancelled' && job.isCancelRequested);
     if (!isPossible) return differ('wrong outcome', `it never started, stored as ${described}`);
-    // A job can be cancelled between the start of its wrapper and the first command of its script.
-    const maxSeconds = outcome === 'cancelled' ? toleranceSeconds * job.cores : 0;
+    // A job can be cancelled between its start by Slurm and the first command of its script.
+    const maxSeconds = outcome === 'cancelled' ? Math.max(toleranceSeconds, heldSeconds + 1) * job.cores : 0;
     return chargedSeconds <= maxSeconds
       ? null
       : differ('wrong charge', `it never started, stored as ${described}, and paid ${chargedSeconds} s`);
@@ -79,7 +81,7 @@ export function compareJob(
       (outcome === 'succeeded' && end.result === '0') ||
       (outcome === 'failed' && (end.result === 'SEGV' ? exitCode === null : exitCode === Number(end.result)));
     if (!isRight) return differ('wrong outcome', `it ended with ${end.result}, stored as ${described}`);
-    return isCharge(chargedSeconds, (end.at - start) * job.cores, job.cores)
+    return isCharge(chargedSeconds / job.cores, end.at - start, heldSeconds)
       ? null
       : differ('wrong charge', `it ran for ${end.at - start} s on ${job.cores} cores and paid ${chargedSeconds} s`);
   }
@@ -104,7 +106,10 @@ export function compareJob(
   return null;
 }
 
-/** A job pays for at least one second. */
-function isCharge(chargedSeconds: number, expectedSeconds: number, cores: number): boolean {
-  return Math.abs(chargedSeconds - Math.max(expectedSeconds, cores)) <= toleranceSeconds * cores;
+/** A job pays for the time that cores were held for it, for no less than its script ran, and for at least one second. */
+function isCharge(paidSeconds: number, ranSeconds: number, heldSeconds: number): boolean {
+  const expected = Math.max(ranSeconds, 1);
+  return (
+    paidSeconds >= expected - toleranceSeconds && paidSeconds <= Math.max(expected + toleranceSeconds, heldSeconds + 1)
+  );
 }

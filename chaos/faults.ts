@@ -78,13 +78,17 @@ function createFaults({ servers, startServer, postgres, cluster, nodes, leaseSec
 
 /** As the administrator of the cluster does: a killed controller drains nodes with the reason "Duplicate jobid". */
 export function resumeDrainedNodes(cluster: SlurmCluster, log: FaultLog): void {
-  const names = cluster.run('sinfo', '--noheader', '--Node', '--states=drain,down', '--format=%N');
+  const run = (...command: [program: string, ...args: string[]]) => {
+    try {
+      return cluster.run(...command);
+    } catch {
+      // The controller is busy, or the node is down because it starts at the moment. The next call tries again.
+      return '';
+    }
+  };
+  const names = run('sinfo', '--noheader', '--Node', '--states=drain,down', '--format=%N');
   for (const name of new Set(names.split('\n').filter(Boolean))) {
     log.counts.set('node resumed', (log.counts.get('node resumed') ?? 0) + 1);
-    try {
-      cluster.run('scontrol', 'update', `nodename=${name}`, 'state=resume');
-    } catch {
-      // The node is down because it starts at the moment.
-    }
+    run('scontrol', 'update', `nodename=${name}`, 'state=resume');
   }
 }

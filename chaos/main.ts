@@ -1,7 +1,7 @@
 // Runs several servers on PostgreSQL and Slurm, kills everything again and again, and compares what Bursar stored with what
 // each job recorded itself: `npm run chaos -- --minutes 25`. The exit code is 1 if a job was lost, doubled, or has a wrong
 // outcome or charge.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,6 +13,7 @@ import { startCluster } from '../test/support/slurm-cluster.ts';
 import { until } from '../test/support/until.ts';
 import { compareJob, type Difference, parseOwnRecord, type StoredJob } from './compare.ts';
 import { type FaultLog, injectFaults, resumeDrainedNodes } from './faults.ts';
+import { countHeldSeconds, parseCompletions } from './held-time.ts';
 import { recordFile, runWorkload } from './workload.ts';
 
 const { values: options } = parseArgs({
@@ -113,29 +114,36 @@ async function readStoredJobs(): Promise<StoredJob[]> {
     `select jobs.job_id, jobs.title, jobs.outcome, jobs.reason, events.data, events.at from jobs
        left join events on events.job = jobs.id and events.kind = 'job.ended'`,
   );
-  return rows.map(({ job_id: jobId, title, outcome, reason, data: event, at }) => {
+  const runs = parseCompletions(readOptional(join(cluster.folder, 'jobcomp')));
+  return rows.map(({ job_id, title, outcome, reason, data: event, at }) => {
     const end = JSON.parse(event ?? '{}') as { exit_code?: number | null; charged_seconds?: number };
     const { exit_code: exitCode = null, charged_seconds: chargedSeconds = 0 } = end;
     const endStoredAt = at === null ? null : Number(at);
+    const jobId = job_id ?? '';
     return {
-      jobId: jobId ?? '',
+      jobId,
       title: title ?? '',
       outcome: outcome as StoredJob['outcome'],
       reason,
       exitCode,
       chargedSeconds,
+      heldSeconds: countHeldSeconds(runs.get(jobId) ?? [], readEndRecordTime(jobId)),
       endStoredAt,
     };
   });
 }
 
+/** When the wrapper of a job wrote its end record, in seconds since 1970; null if it did not. */
+function readEndRecordTime(jobId: string): number | null {
+  const stats = statSync(join(data, 'workspaces', jobId, 'files.started', 'end'), { throwIfNoEntry: false });
+  return stats === undefined ? null : stats.mtimeMs / 1000;
+}
+
 /** Empty if the job never started. */
-function readOwnRecord({ jobId }: StoredJob): string {
-  try {
-    return readFileSync(join(data, 'workspaces', jobId, 'files', recordFile), 'utf8');
-  } catch {
-    return '';
-  }
+const readOwnRecord = ({ jobId }: StoredJob) => readOptional(join(data, 'workspaces', jobId, 'files', recordFile));
+
+function readOptional(file: string): string {
+  return existsSync(file) ? readFileSync(file, 'utf8') : '';
 }
 
 function report(results: {

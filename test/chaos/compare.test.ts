@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { compareJob, type Difference, type Kills, parseOwnRecord, type StoredJob } from '../../chaos/compare.ts';
+import { countHeldSeconds, parseCompletions } from '../../chaos/held-time.ts';
 import type { Plan, SubmittedJob } from '../../chaos/workload.ts';
 
 const submitted = (plan: Plan, isCancelRequested = false): SubmittedJob => ({
@@ -15,6 +16,7 @@ const stored = (changes: Partial<StoredJob> = {}): StoredJob => ({
     reason: '',
     exitCode: 0,
     chargedSeconds: 10,
+    heldSeconds: 0,
     endStoredAt: 110_000,
   },
   ...changes,
@@ -39,6 +41,20 @@ describe('compareJob', () => {
       'wrong outcome',
     ],
     ['too high a charge', submitted(exit), [stored({ chargedSeconds: 154 })], ran, 'wrong charge'],
+    [
+      'a charge for the time that cores were held',
+      submitted(exit),
+      [stored({ chargedSeconds: 28, heldSeconds: 14 })],
+      ran,
+      null,
+    ],
+    [
+      'a charge for more than the time that cores were held',
+      submitted(exit),
+      [stored({ chargedSeconds: 32, heldSeconds: 14 })],
+      ran,
+      'wrong charge',
+    ],
     ['too low a charge', submitted(exit), [stored({ chargedSeconds: 0 })], ran, 'wrong charge'],
     ['a success of a job that never started', submitted(exit), [stored()], '', 'wrong outcome'],
     [
@@ -122,4 +138,18 @@ describe('compareJob', () => {
     assert.equal(compare(103_000), null);
     for (const at of [50_000, 120_000]) assert.equal(compare(at)?.kind, 'wrong charge');
   });
+});
+
+test('countHeldSeconds counts until the end record was written, in the run that wrote it', () => {
+  const line = (name: string, start: string, end: string) =>
+    `JobId=7 UserId=root(0) GroupId=root(0) Name=${name} JobState=COMPLETED Partition=all TimeLimit=30 StartTime=${start} ` +
+    `EndTime=${end} NodeList=n1 NodeCnt=1 ProcCnt=2 WorkDir=/x ReservationName= Tres=cpu=2 \n`;
+  const at = (seconds: number) => new Date(1_000_000_000_000 + seconds * 1000).toISOString();
+  const runs = parseCompletions(
+    line('A', at(0), at(20)) + line('A', at(50), at(90)) + line('B', 'Unknown', at(1)) + line('C', at(3), at(5)),
+  );
+  const held = (name: string, writtenAt: number | null) =>
+    countHeldSeconds(runs.get(name) ?? [], writtenAt === null ? null : 1_000_000_000 + writtenAt);
+  assert.deepEqual([held('A', 15), held('A', 60), held('A', null)], [15, 10, 40]);
+  assert.deepEqual([held('B', null), held('C', 4.5), held('unknown', 3)], [0, 1.5, 0]);
 });
