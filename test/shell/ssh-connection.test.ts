@@ -108,15 +108,14 @@ test('reports a stopped server as a transient error, and works again after its r
   assert.equal((await run('echo', 'back')).stdout, 'back\n');
 });
 
-test('gives up in time on a host that never answers', async (t) => {
+test('gives up on a host that never answers', async (t) => {
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
   t.after(() => silent.close());
   const { port } = silent.address() as AddressInfo;
   const { run } = await setUp(t, () => ({ port, connectTimeoutSeconds: 1 }));
-  const started = performance.now();
-  await assert.rejects(run('true'), transient);
-  assert.equal(performance.now() - started < 6000, true);
+  // The error of ssh's own timeout, which is shorter than that of the command.
+  await assert.rejects(run('true'), { ...transient, message: /cannot be reached at port/ });
 });
 
 test('destroys the input of a command that gets no connection, and ignores an error of that input', async (t) => {
