@@ -48,7 +48,7 @@ describe('npm start', { concurrency: 2 }, () => {
     test(`${ending} stops the server in order and leaves no process behind`, async (t) => {
       const { pid, npm, output, isClosed } = await npmStart(t);
       process.kill(isForGroup ? -pid : pid, signal);
-      await until('all processes have ended', () => (isClosed() ? true : undefined), 20);
+      await until('all processes have ended', () => (isClosed() ? true : undefined));
       assert.match(output(), /"msg":"stopped"/);
       if (signal === 'SIGTERM') assert.equal(npm.exitCode, 0);
     });

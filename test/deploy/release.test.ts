@@ -75,7 +75,7 @@ describe('a release', () => {
     server.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
-    const token = await until('the server is ready', () => /user +\d+: (\S+)[\s\S]*curl/.exec(output)?.[1], 60);
+    const token = await until('the server is ready', () => /user +\d+: (\S+)[\s\S]*curl/.exec(output)?.[1]);
     const [, url = ''] = /serves (http:\S+)/.exec(output) ?? [];
     // The launcher replaces itself by Node, so that signals reach the server.
     assert.match(

@@ -91,7 +91,7 @@ export async function takeStateSnapshot(server: TestServer, tokens: readonly str
         const files = [listFilesUnder(server, 'spool'), listFilesUnder(server, 'workspaces')];
         return String(files) === String([before.spool, before.workspaces]) ? true : undefined;
       };
-      const cleanedUp = await until('files are removed', isCleanedUp, 30).catch(() => false);
+      const cleanedUp = await until('files are removed', isCleanedUp).catch(() => false);
       const [current, expected] = [await readState(), before];
       // After a failure, later tests start from a new snapshot, so that only this test fails.
       if (!cleanedUp || JSON.stringify(current) !== JSON.stringify(expected)) {

@@ -36,7 +36,6 @@ before(async () => {
   const { body } = await me.submit('/jobs/hpc_one/', { command: 'true', title: 'With files' }, zip);
   job = await me.waitUntilFinished(body);
   page = await browser.open(server, firstUsers.user);
-  page.setDefaultTimeout(30_000);
 });
 
 after(async () => {
@@ -115,7 +114,6 @@ test('a job that there is not, and one of another user, are unknown', async () =
   await page.getByText('You have no such job').waitFor();
   await expectAccessible(page);
   staff = await browser.open(server, firstUsers.admin);
-  staff.setDefaultTimeout(30_000);
   await open(job, '', staff);
   await staff.getByText('You have no such job').waitFor();
   await staff.getByRole('link', { name: 'Look among the jobs of all users' }).click();

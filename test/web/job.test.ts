@@ -16,7 +16,6 @@ before(async () => {
   [server, browser] = await Promise.all([spawnServer(), launchBrowser()]);
   me = createCaller(server.url, server.userToken);
   page = await browser.open(server, firstUsers.user);
-  page.setDefaultTimeout(30_000);
 });
 
 after(async () => {

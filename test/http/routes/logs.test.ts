@@ -271,7 +271,7 @@ describe('following a job', () => {
     const followed = collect(await get(job, '?follow=1'));
     await until('the first line was received', () => followed.received() || undefined);
     releaseJob(server, job);
-    await until('the second line was received', () => followed.received().includes('second') || undefined, 10);
+    await until('the second line was received', () => followed.received().includes('second') || undefined);
     writeFileSync(join(server.data, 'workspaces', job.job_id, 'files', 'end'), '');
     await Promise.all([beyond.done, followed.done]);
     assert.deepEqual([beyond.received(), followed.received()], ['', 'first\nsecond\n']);

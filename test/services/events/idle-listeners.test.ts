@@ -89,9 +89,7 @@ describe('the event feed', () => {
     });
     const event = { userId, job: null, kind: 'quota.threshold' as const, data: {}, at: 1 };
     await inTransaction(database.db, (tx) => insertEvent(tx, event));
-    await until('the listener that is behind is notified', () => isNotified || undefined, 10).finally(() =>
-      abort.abort(),
-    );
+    await until('the listener that is behind is notified', () => isNotified || undefined).finally(() => abort.abort());
     await Promise.all([waiting, seen]);
     behind.close();
     ahead.close();
