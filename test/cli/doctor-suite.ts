@@ -183,7 +183,7 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
     test('reports a command that hangs, and goes on with the other checks', async () => {
       const squeue = '[ "$1" = --version ] || exec sleep 600; exec /usr/bin/squeue "$@"';
       const bin = await createBinFolder([...tools, ...slurmTools, 'sleep'], { squeue });
-      const { fault, stdout } = await requireOneFault({ ...withPath(bin), commandTimeoutSeconds: 3 });
+      const { fault, stdout } = await requireOneFault({ ...withPath(bin), commandTimeoutSeconds: 12 });
       assert.match(
         fault,
         /the controller answers: .*squeue on .* did not answer|the controller answers: .* did not answer/,

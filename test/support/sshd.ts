@@ -96,7 +96,7 @@ export async function startSshd({ canHang = false } = {}): Promise<TestSshd> {
       knownHostsFile: at('known_hosts'),
       identityFile: at('user_key'),
       controlFolder: at('control'),
-      connectTimeoutSeconds: 5,
+      connectTimeoutSeconds: 30,
       environment: {},
     },
     stop,
