@@ -21,7 +21,7 @@ describe('a submission whose response is lost', { concurrency: true }, () => {
   // Either Bursar or sbatch ("Socket timed out") gives up first.
   for (const [program, commandTimeoutMs, messageTimeout] of [
     ['Bursar', 4_000, 10],
-    ['sbatch', 30_000, 2],
+    ['sbatch', 30_000, 8],
   ] as const) {
     let onSbatch = () => {};
     const onCommand = (name: string) => name === 'sbatch' && onSbatch();
@@ -80,10 +80,11 @@ describe('a submission whose response is lost', { concurrency: true }, () => {
 });
 
 describe('the Slurm engine', { concurrency: true }, () => {
-  const shortTimeout = { extraConf: ['MessageTimeout=2'] };
+  // Each command waits for it while the controller is down.
+  const defaultTimeout = { extraConf: ['MessageTimeout=10'] };
   slurmTest(
     'throws transient errors while the controller is down, and changes nothing',
-    shortTimeout,
+    defaultTimeout,
     async (harness) => {
       const { engine, newJob, cluster } = harness;
       const [running, held, next] = [await newJob(runUntilReleased), await newJob(runOnce), await newJob(runOnce)];

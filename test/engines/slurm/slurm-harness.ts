@@ -25,13 +25,16 @@ export type SlurmHarnessOptions = ClusterOptions &
     createShell?(environment: Record<string, string>): Shell;
   };
 
+/** Commands of Slurm give up after this time: shorter than the limit of Bursar, and long enough for a slow machine. */
+const messageTimeout = 'MessageTimeout=25';
+
 /** As in a server. */
 const { startProcess } = createSpawnClient();
 
 /** Starts a private cluster, by default of two nodes with 16 cores each, and creates an engine for it. */
 export async function slurmHarness(options: SlurmHarnessOptions = {}): Promise<SlurmHarness> {
   const { createShell = (environment) => createLocalShell({ environment, startProcess }) } = options;
-  const cluster = await startCluster(options);
+  const cluster = await startCluster({ extraConf: [messageTimeout], ...options });
   const shell = createShell(cluster.env);
   const commands: string[] = [];
   const createEngine = () =>
