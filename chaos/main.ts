@@ -140,7 +140,9 @@ function readEndRecordTime(jobId: string): number | null {
 }
 
 /** Empty if the job never started. */
-const readOwnRecord = ({ jobId }: StoredJob) => readOptional(join(data, 'workspaces', jobId, 'files', recordFile));
+function readOwnRecord({ jobId }: StoredJob): string {
+  return readOptional(join(data, 'workspaces', jobId, 'files', recordFile));
+}
 
 function readOptional(file: string): string {
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
