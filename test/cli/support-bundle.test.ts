@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { extract } from 'tar';
 import { toSafeLine } from '../../src/cli/operator/support-log.ts';
 import { createCaller } from '../support/api.ts';
+import { bursar } from '../support/command-line.ts';
 import { jobPath } from '../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
@@ -98,6 +99,20 @@ describe('bursar support-bundle', () => {
       /^Not available: no server answers at http:\/\/127\.0\.0\.1:1/,
     );
   });
+});
+
+test('a support bundle reads the metrics with TLS if they have a port of their own and Bursar speaks TLS', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-bundle-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const tls = { certificate: join(folder, 'none.pem'), key: join(folder, 'none.pem') };
+  const config = { ...shippedConfig(), server: { tls }, metrics: { port: 1, token: 'planted-metrics-token' } };
+  writeFileSync(join(folder, 'bursar.json'), JSON.stringify(config), { mode: 0o600 });
+  const settings = { BURSAR_CONFIG: join(folder, 'bursar.json'), BURSAR_DATA: join(folder, 'data') };
+  const { code, stderr } = await bursar(['support-bundle', '--out', join(folder, 'bundle.tgz')], settings);
+  assert.equal(code, 0, stderr);
+  await extract({ file: join(folder, 'bundle.tgz'), cwd: folder, strip: 1 });
+  const metrics = readFileSync(join(folder, 'metrics.txt'), 'utf8');
+  assert.match(metrics, /^Not available: no server answers at https:\/\/127\.0\.0\.1:1\. /);
 });
 
 describe('a line of the log in a support bundle', () => {
