@@ -53,8 +53,8 @@ async function assertLedgerBalanced(): Promise<void> {
 
 test('returns 503 if the COMMIT does not arrive, and stores, holds and leaves nothing', async () => {
   const before = await me.quota('hpc_one', 'proj_hpc_one_01');
-  proxy.breakNextCommit('lost');
-  const response = await submit('lost');
+  proxy.breakCommitOf('job lost', 'lost');
+  const response = await submit('job lost');
   assertProblem(response, { status: 503, code: 'database_unavailable' });
   assert.match(response.headers.get('retry-after') ?? '', /^\d+$/);
   assert.deepEqual(await listTitles(), []);
@@ -64,25 +64,25 @@ test('returns 503 if the COMMIT does not arrive, and stores, holds and leaves no
 });
 
 test('returns 201 if the response to the COMMIT is lost, and the job runs with its files', async () => {
-  proxy.breakNextCommit('unanswered');
-  const response = await submit('unanswered');
+  proxy.breakCommitOf('job unanswered', 'unanswered');
+  const response = await submit('job unanswered');
   assert.equal(response.status, 201, response.text);
-  assert.deepEqual(await listTitles(), ['unanswered']);
+  assert.deepEqual(await listTitles(), ['job unanswered']);
   await assertRan(response.body);
   await assertLedgerBalanced();
 });
 
 test('waits for a COMMIT that arrives late, and returns 201', async () => {
-  proxy.breakNextCommit('late');
-  const response = await submit('late');
+  proxy.breakCommitOf('job late', 'late');
+  const response = await submit('job late');
   assert.equal(response.status, 201, response.text);
   await assertRan(response.body);
   await assertLedgerBalanced();
 });
 
 test('returns 503 if the database stays unreachable after the COMMIT, keeps the zip, and runs the job later', async () => {
-  proxy.breakNextCommit('away');
-  const response = await submit('away');
+  proxy.breakCommitOf('job away', 'away');
+  const response = await submit('job away');
   assertProblem(response, {
     status: 503,
     code: 'database_unavailable',
@@ -92,7 +92,7 @@ test('returns 503 if the database stays unreachable after the COMMIT, keeps the 
   proxy.acceptConnections();
   const job = await until('the job is in the list', async () => {
     const { status, body } = await me.get<Job[]>('/jobs/');
-    return status === 200 ? body.find(({ title }) => title === 'away') : undefined;
+    return status === 200 ? body.find(({ title }) => title === 'job away') : undefined;
   });
   await assertRan(job);
   assert.equal(existsSync(join(server.data, 'spool', `${job.job_id}.zip`)), false);

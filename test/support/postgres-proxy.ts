@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * The fault of the next COMMIT:
+ * The fault of a COMMIT:
  * `lost`: it does not reach PostgreSQL. `unanswered`: its response is lost. `late`: it reaches PostgreSQL two seconds after
  * the client has lost its connection. `away`: its response is lost, and no further connection is possible.
  */
@@ -12,7 +12,8 @@ export type Fault = 'lost' | 'unanswered' | 'late' | 'away';
 /** A proxy between Bursar and PostgreSQL that breaks a connection during a COMMIT. */
 export interface PostgresProxy {
   port: number;
-  breakNextCommit(fault: Fault): void;
+  /** Breaks the next COMMIT of a transaction that sends this text. Those of background work are left alone. */
+  breakCommitOf(text: string, fault: Fault): void;
   /** Resolves when the fault has happened. */
   waitForFault(): Promise<void>;
   /** The number of round trips on all connections so far. */
@@ -24,7 +25,7 @@ export interface PostgresProxy {
 
 export async function startProxy(port: number): Promise<PostgresProxy> {
   const sockets = new Set<Socket>();
-  let fault: Fault | null = null;
+  let fault: { text: string; kind: Fault } | null = null;
   let isAway = false;
   let faultHappened = Promise.withResolvers<void>();
   let roundTripCount = 0;
@@ -45,12 +46,16 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
     }
     upstream.on('data', (data) => client.write(data));
     const countIn = createRoundTripCounter();
+    let transaction = '';
     client.on('data', (data) => {
       roundTripCount += countIn(data);
-      if (fault === null || !/commit\0/i.test(data.toString('latin1'))) return void upstream.write(data);
-      const currentFault = fault;
+      const text = data.toString('latin1');
+      transaction = /\bbegin\b/i.test(text) ? text : transaction + text;
+      if (fault === null || !/commit\0/i.test(text) || !transaction.includes(fault.text))
+        return void upstream.write(data);
+      const { kind } = fault;
       fault = null;
-      void breakConnection(currentFault, client, upstream, data).then(faultHappened.resolve);
+      void breakConnection(kind, client, upstream, data).then(faultHappened.resolve);
     });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -75,8 +80,8 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
   }
   return {
     port: (server.address() as { port: number }).port,
-    breakNextCommit: (nextFault) => {
-      fault = nextFault;
+    breakCommitOf: (text, kind) => {
+      fault = { text, kind };
       faultHappened = Promise.withResolvers();
     },
     waitForFault: () => faultHappened.promise,

@@ -182,7 +182,13 @@ describe('endpoint host name', () => {
     });
     allowedEndpoint = await startEndpoint({ host: '127.0.0.2' });
     privateEndpoint = await startEndpoint({ host: '127.0.0.1', port: allowedEndpoint.port });
-    const config = webhookConfig({ allowNetworks: ['127.0.0.2/32'], nameServers: [dns.address], retrySeconds: [0.1] });
+    // No test here waits for an attempt to time out.
+    const config = webhookConfig({
+      allowNetworks: ['127.0.0.2/32'],
+      nameServers: [dns.address],
+      retrySeconds: [0.1],
+      timeoutSeconds: 30,
+    });
     server = await startServer({ config });
     me = (await loadOpenApiContract(server)).callerFor(server.userToken);
   });

@@ -23,7 +23,12 @@ describe('webhook delivery over https', () => {
   before(async () => {
     authority = await createCertificateAuthority(join(folder, 'trusted'));
     dns = await startDnsServer(() => ['127.0.0.1']);
-    const config = webhookConfig({ allowHttp: false, nameServers: [dns.address], retrySeconds: [] });
+    const config = webhookConfig({
+      allowHttp: false,
+      nameServers: [dns.address],
+      retrySeconds: [],
+      timeoutSeconds: 10,
+    });
     server = await spawnServer({ config, env: { NODE_EXTRA_CA_CERTS: authority.certificateFile } });
     me = (await loadOpenApiContract(server)).callerFor(server.userToken);
   });

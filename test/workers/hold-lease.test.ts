@@ -8,6 +8,8 @@ import { until } from '../support/until.ts';
 
 const silentLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const leaseMs = 600;
+/** For tests in which the lease must not expire: longer than a busy machine stops a process. */
+const longLeaseMs = 6000;
 const drainMs = 60_000;
 
 describe('holdLease', () => {
@@ -23,7 +25,7 @@ describe('holdLease', () => {
   });
 
   /** Starts an instance that wants the lease, and records the leases that it acquired. */
-  function startInstance(holder: string) {
+  function startInstance(holder: string, instanceLeaseMs = leaseMs) {
     const acquired: HeldLease[] = [];
     const instance = {
       acquired,
@@ -31,7 +33,8 @@ describe('holdLease', () => {
       latestLease: () => until(`${holder} has the lease`, () => acquired.at(-1)),
       stop: () => work.stop(),
     };
-    const work = holdLease({ db: database.db, holder, leaseMs, drainMs, log: silentLog }, 'work', async (lease) => {
+    const deps = { db: database.db, holder, leaseMs: instanceLeaseMs, drainMs, log: silentLog };
+    const work = holdLease(deps, 'work', async (lease) => {
       acquired.push(lease);
       return {
         stop: async () => {
@@ -43,11 +46,22 @@ describe('holdLease', () => {
     return instance;
   }
 
+  const readExpiry = async () =>
+    (await database.db.selectFrom('leases').select('expires_at').executeTakeFirstOrThrow()).expires_at;
+
+  /** Resolves after the time at which the lease would have expired without being renewed. */
+  async function waitForRenewal(): Promise<void> {
+    const firstExpiry = await readExpiry();
+    await until('the lease is renewed', async () =>
+      Date.now() > firstExpiry && (await readExpiry()) > firstExpiry ? true : undefined,
+    );
+  }
+
   test('gives the lease to one instance at a time, and to the next one after a stop', async () => {
-    const first = startInstance('first');
+    const first = startInstance('first', longLeaseMs);
     const lease = await first.latestLease();
-    const second = startInstance('second');
-    await new Promise((resolve) => setTimeout(resolve, leaseMs * 3));
+    const second = startInstance('second', longLeaseMs);
+    await waitForRenewal();
     assert.equal(second.acquired.length, 0);
     lease.assertValid();
     await first.stop();
@@ -83,7 +97,7 @@ describe('holdLease', () => {
 
   test('renews the lease while the work starts', async () => {
     const ready = Promise.withResolvers<void>();
-    const deps = { db: database.db, holder: 'slow', leaseMs, drainMs, log: silentLog };
+    const deps = { db: database.db, holder: 'slow', leaseMs: longLeaseMs, drainMs, log: silentLog };
     const leases: HeldLease[] = [];
     started.push(
       holdLease(deps, 'work', async (lease) => {
@@ -93,8 +107,8 @@ describe('holdLease', () => {
       }),
     );
     const lease = await until('the work starts', () => leases[0]);
-    const second = startInstance('second');
-    await new Promise((resolve) => setTimeout(resolve, leaseMs * 3));
+    const second = startInstance('second', longLeaseMs);
+    await waitForRenewal();
     assert.equal(second.acquired.length, 0);
     assert.equal(await lease.transaction(async () => 'written'), 'written');
     ready.resolve();
@@ -178,9 +192,9 @@ describe('holdLease', () => {
   });
 
   test('renews the lease, and acquires it again after a loss', async () => {
-    const instance = startInstance('only');
+    const instance = startInstance('only', longLeaseMs);
     const lease = await instance.latestLease();
-    await new Promise((resolve) => setTimeout(resolve, leaseMs * 4));
+    await waitForRenewal();
     assert.equal(await lease.transaction(async () => 'written'), 'written');
     await database.db.updateTable('leases').set({ term: 99, expires_at: 0 }).execute();
     await until('the lease is acquired a second time', () => instance.acquired[1]);
