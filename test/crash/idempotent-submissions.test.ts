@@ -7,10 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { verifyLedger } from '../../src/store/ledger/verify-ledger.ts';
 import { type ApiResponse, createCaller, type Job } from '../support/api.ts';
 import { withDatabase } from '../support/database.ts';
+import { isLongRun } from '../support/long-run.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { createZip } from '../support/zip.ts';
 
-const rounds = 10;
+const rounds = isLongRun ? 10 : 6;
 const clients = 4;
 const maxLifetimeMs = 600;
 /** Delay between the submissions of a client: each of its jobs is a process on this machine. */

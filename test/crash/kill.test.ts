@@ -1,7 +1,8 @@
+import { isLongRun } from '../support/long-run.ts';
 import { testKilledServer } from './kill-suite.ts';
 
 testKilledServer('a server that is killed repeatedly during submissions', {
-  rounds: 15,
+  rounds: isLongRun ? 15 : 8,
   clients: 3,
   maxLifetimeMs: 500,
   submitIntervalMs: 50,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { slurmConfig } from '../slurm/config.ts';
+import { isLongRun } from '../support/long-run.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { testKilledServer } from './kill-suite.ts';
 
@@ -34,7 +35,7 @@ function resumeDrainedNodes(): void {
 }
 
 testKilledServer('a server with Slurm that is killed repeatedly, together with the controller', {
-  rounds: 24,
+  rounds: isLongRun ? 24 : 12,
   clients: 2,
   maxLifetimeMs: 1000,
   submitIntervalMs: 300,

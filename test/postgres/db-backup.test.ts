@@ -77,8 +77,8 @@ for (const [from, to] of combinations) {
           const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.01 });
           assert.equal(status, 201);
           if (!existsSync(`${file}.partial`)) acceptedBefore.push(body.job_id);
-          // The jobs run: without a pause they would be hundreds.
-          await sleep(50);
+          // The jobs run: each takes CPU time.
+          await sleep(200);
         }
       };
       const submitting = [submit(), submit()];
