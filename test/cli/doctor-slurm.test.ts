@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { stringify } from 'yaml';
 import { slurmConfig } from '../slurm/config.ts';
 import { bursar } from '../support/command-line.ts';
+import { isLongRun } from '../support/long-run.ts';
 import type { SlurmCluster } from '../support/slurm-cluster.ts';
 import { startSshd } from '../support/sshd.ts';
 import { doctorSuite, startDoctorCluster } from './doctor-suite.ts';
@@ -25,7 +26,7 @@ describe('bursar doctor on Slurm', () => {
 
   const local = async () => ({ engine: {}, hostLabel: 'this host', close: async () => undefined });
   doctorSuite('on this host', () => cluster, local);
-  doctorSuite('over ssh', () => cluster, startSshAccess);
+  doctorSuite('over ssh', () => cluster, startSshAccess, { onlyHostFaults: !isLongRun });
 });
 
 test('bursar doctor reports why a host cannot be reached, and skips the other checks', async (t) => {

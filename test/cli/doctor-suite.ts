@@ -38,10 +38,17 @@ export async function startDoctorCluster(): Promise<SlurmCluster> {
 }
 
 /**
- * Causes every fault on a real cluster, and checks that the doctor reports it with a fix. Each test restores the cluster,
+ * Causes every fault on a real cluster, or those of the host only, and checks that the doctor reports it with a fix. Each test restores the cluster,
  * so that several suites can use one cluster, one after the other.
  */
-export function doctorSuite(name: string, getCluster: () => SlurmCluster, connect: () => Promise<ClusterAccess>): void {
+export function doctorSuite(
+  name: string,
+  getCluster: () => SlurmCluster,
+  connect: () => Promise<ClusterAccess>,
+  { onlyHostFaults = false } = {},
+): void {
+  /** For faults of Slurm itself, which look the same from every host. */
+  const slurmTest = onlyHostFaults ? () => undefined : test;
   describe(`bursar doctor on a Slurm system, ${name}`, () => {
     let cluster: SlurmCluster;
     let access: ClusterAccess;
@@ -128,7 +135,7 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
       assert.deepEqual(others, []);
     });
 
-    test('reports what jobs and tasks of srun can reach if bubblewrap does not isolate them', async () => {
+    slurmTest('reports what jobs and tasks of srun can reach if bubblewrap does not isolate them', async () => {
       const bwrap = 'while [ $# -gt 1 ] && [ "$1" != -- ]; do shift; done; [ "$1" != -- ] || shift; exec "$@"';
       const bin = await createBinFolder([], { bwrap });
       const engine = withPath(`${bin}:${process.env.PATH}`);
@@ -164,7 +171,7 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
       );
     });
 
-    test('reports that munge is down', async () => {
+    slurmTest('reports that munge is down', async () => {
       await cluster.stopMunge();
       const { fault, fix } = await requireOneFault();
       await cluster.startMunge();
@@ -172,7 +179,7 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
       assert.match(fix, /→ Start munged there/);
     });
 
-    test('reports that the controller is down', async () => {
+    slurmTest('reports that the controller is down', async () => {
       await cluster.stopController();
       const { fault, fix } = await requireOneFault();
       await cluster.startController();
@@ -191,22 +198,25 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
       assert.match(stdout, /✔ a workspace can be created/);
     });
 
-    test('reports an unknown partition, account and feature, and an account without the service account', async () => {
-      const site = { account: 'gateway', partition: 'main' };
-      const partition = await requireOneFault({ site: { ...site, partition: 'nowhere' } });
-      assert.match(partition.fault, /partition nowhere of proj_hpc_one_01 exists: no such partition/);
-      assert.match(partition.fix, /→ Correct site\.partition.*"sinfo" lists all partitions/);
-      const account = await requireOneFault({ site: { ...site, account: 'nobodys' } });
-      assert.match(account.fault, /account nobodys .*: no such account/);
-      const notMember = await requireOneFault({ site: { ...site, account: 'others' } });
-      assert.match(notMember.fault, /account others .*: \w+ is not a member/);
-      assert.match(notMember.fix, /→ Correct site\.account.*sacctmgr add user … account=others/);
-      const constraint = await requireOneFault({ site: { ...site, constraint: 'nothing' } });
-      assert.match(constraint.fault, /Slurm accepts jobs of proj_hpc_one_01: .*Invalid feature specification/);
-      assert.match(constraint.fix, /→ Correct the site of the system or of the project/);
-    });
+    slurmTest(
+      'reports an unknown partition, account and feature, and an account without the service account',
+      async () => {
+        const site = { account: 'gateway', partition: 'main' };
+        const partition = await requireOneFault({ site: { ...site, partition: 'nowhere' } });
+        assert.match(partition.fault, /partition nowhere of proj_hpc_one_01 exists: no such partition/);
+        assert.match(partition.fix, /→ Correct site\.partition.*"sinfo" lists all partitions/);
+        const account = await requireOneFault({ site: { ...site, account: 'nobodys' } });
+        assert.match(account.fault, /account nobodys .*: no such account/);
+        const notMember = await requireOneFault({ site: { ...site, account: 'others' } });
+        assert.match(notMember.fault, /account others .*: \w+ is not a member/);
+        assert.match(notMember.fix, /→ Correct site\.account.*sacctmgr add user … account=others/);
+        const constraint = await requireOneFault({ site: { ...site, constraint: 'nothing' } });
+        assert.match(constraint.fault, /Slurm accepts jobs of proj_hpc_one_01: .*Invalid feature specification/);
+        assert.match(constraint.fix, /→ Correct the site of the system or of the project/);
+      },
+    );
 
-    test('warns if one user could submit as many jobs as the account may have', async () => {
+    slurmTest('warns if one user could submit as many jobs as the account may have', async () => {
       const check = 'one user of proj_hpc_one_01 cannot take all places of the service account';
       const setLimit = (jobs: number) => {
         const where = ['where', `user=${userInfo().username}`, 'account=gateway'];
@@ -261,7 +271,7 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
       assert.deepEqual(readdirSync(work()), []);
     });
 
-    test('reports nodes that do not see the workspace folder', async () => {
+    slurmTest('reports nodes that do not see the workspace folder', async () => {
       // The prolog of the job moves the folder away, as if the node did not mount it.
       const prolog = join(cluster.folder, 'prolog');
       await writeFile(prolog, `#!/bin/bash\nmv ${work()} ${work()}.elsewhere\n`, { mode: 0o755 });
@@ -277,7 +287,7 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
       assert.match(fix, /its nodes see the workspace folder under the same path/);
     });
 
-    test('cancels a canary job that does not start within --patience', async () => {
+    slurmTest('cancels a canary job that does not start within --patience', async () => {
       const exclusive = ['--account=gateway', '--exclusive', '--output=/dev/null', '--parsable', '--wrap=sleep 600'];
       const blocker = cluster.run('sbatch', ...exclusive).trim();
       await until(

@@ -40,7 +40,7 @@ describe('Python client', { concurrency: true }, () => {
     test(`tests/test_${name}.py`, async () => {
       const env = await environment(String(400_000 + index));
       const args = ['-W', 'ignore::ResourceWarning', '-m', 'unittest', `tests.test_${name}`];
-      const { stderr } = await runFile(python, args, { cwd: packageFolder, env, timeout: 120_000 });
+      const { stderr } = await runFile(python, args, { cwd: packageFolder, env, timeout: 600_000 });
       assert.match(stderr, /\nOK( \(skipped=\d+\))?\n$/);
     });
   }

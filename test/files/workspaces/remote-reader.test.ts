@@ -23,7 +23,7 @@ async function start() {
     shell,
     createWorkspaces: (root: string, folder: string) =>
       createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 300_000 }),
-    raceRounds: isLongRun ? 40 : 15,
+    raceRounds: isLongRun ? 40 : 6,
     close: async () => {
       await shell.close();
       await sshd.close();

@@ -33,7 +33,7 @@ import { createRawClient, type FuzzResponse, formatRequest } from './raw-client.
 // Node's test runner makes every promise in its process slower.
 
 const seed = Number(process.env.BURSAR_FUZZ_SEED ?? 1);
-const requestsPerOperation = Number(process.env.BURSAR_FUZZ_REQUESTS ?? (isLongRun ? 600 : 100));
+const requestsPerOperation = Number(process.env.BURSAR_FUZZ_REQUESTS ?? (isLongRun ? 600 : 50));
 const connections = 16;
 /** More would not be read. */
 const maxFailures = 10;

@@ -16,7 +16,7 @@ import { createZip } from '../../support/zip.ts';
 
 const blockBytes = 1_000_000;
 /** Several times the memory that the server may take for it, or one gigabyte. */
-const blocks = isLongRun ? 1000 : 250;
+const blocks = isLongRun ? 1000 : 100;
 const fileBytes = blockBytes * blocks;
 const maxGrowthKb = 64 * 1024;
 
