@@ -9,7 +9,7 @@ export interface StoredJob {
   reason: string | null;
   exitCode: number | null;
   chargedSeconds: number;
-  /** How long Slurm held cores for it; 0 if Slurm has forgotten it. */
+  /** How long Slurm held cores for it; 0 if neither Slurm nor its wrapper recorded it. */
   heldSeconds: number;
   /** When the end was stored, in milliseconds since 1970; null if it was not. */
   endStoredAt: number | null;

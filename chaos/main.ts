@@ -13,7 +13,7 @@ import { startCluster } from '../test/support/slurm-cluster.ts';
 import { until } from '../test/support/until.ts';
 import { compareJob, type Difference, parseOwnRecord, type StoredJob } from './compare.ts';
 import { type FaultLog, injectFaults, resumeDrainedNodes } from './faults.ts';
-import { countHeldSeconds, parseCompletions } from './held-time.ts';
+import { countHeldSeconds, parseCompletions, parseWrapperRecord, type WrapperRecord } from './held-time.ts';
 import { recordFile, runWorkload } from './workload.ts';
 
 const { values: options } = parseArgs({
@@ -127,16 +127,17 @@ async function readStoredJobs(): Promise<StoredJob[]> {
       reason,
       exitCode,
       chargedSeconds,
-      heldSeconds: countHeldSeconds(runs.get(jobId) ?? [], readEndRecordTime(jobId)),
+      heldSeconds: countHeldSeconds(runs.get(jobId) ?? [], readWrapperRecord(jobId)),
       endStoredAt,
     };
   });
 }
 
-/** When the wrapper of a job wrote its end record, in seconds since 1970; null if it did not. */
-function readEndRecordTime(jobId: string): number | null {
-  const stats = statSync(join(data, 'workspaces', jobId, 'files.started', 'end'), { throwIfNoEntry: false });
-  return stats === undefined ? null : stats.mtimeMs / 1000;
+/** Null if the wrapper of the job wrote no end record. */
+function readWrapperRecord(jobId: string): WrapperRecord | null {
+  const file = join(data, 'workspaces', jobId, 'files.started', 'end');
+  const stats = statSync(file, { throwIfNoEntry: false });
+  return stats === undefined ? null : parseWrapperRecord(readFileSync(file, 'utf8'), stats.mtimeMs / 1000);
 }
 
 /** Empty if the job never started. */

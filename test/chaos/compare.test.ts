@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { compareJob, type Difference, type Kills, parseOwnRecord, type StoredJob } from '../../chaos/compare.ts';
-import { countHeldSeconds, parseCompletions } from '../../chaos/held-time.ts';
+import { countHeldSeconds, parseCompletions, parseWrapperRecord } from '../../chaos/held-time.ts';
 import type { Plan, SubmittedJob } from '../../chaos/workload.ts';
 
 const submitted = (plan: Plan, isCancelRequested = false): SubmittedJob => ({
@@ -149,7 +149,11 @@ test('countHeldSeconds counts until the end record was written, in the run that 
     line('A', at(0), at(20)) + line('A', at(50), at(90)) + line('B', 'Unknown', at(1)) + line('C', at(3), at(5)),
   );
   const held = (name: string, writtenAt: number | null) =>
-    countHeldSeconds(runs.get(name) ?? [], writtenAt === null ? null : 1_000_000_000 + writtenAt);
+    countHeldSeconds(
+      runs.get(name) ?? [],
+      writtenAt === null ? null : parseWrapperRecord('0 1000000001 1000000002\n', 1_000_000_000 + writtenAt),
+    );
   assert.deepEqual([held('A', 15), held('A', 60), held('A', null)], [15, 10, 40]);
-  assert.deepEqual([held('B', null), held('C', 4.5), held('unknown', 3)], [0, 1.5, 0]);
+  assert.deepEqual([held('B', null), held('C', 4.5)], [0, 1.5]);
+  assert.deepEqual([held('unknown', 3), held('unknown', null)], [2, 0], 'of a forgotten job, the time of its wrapper');
 });
