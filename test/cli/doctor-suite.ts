@@ -104,8 +104,13 @@ export function doctorSuite(
     const withPath = (PATH: string) => ({ environment: { ...cluster.env, PATH } });
 
     test('reports every check, runs a canary job, leaves no files and exits with 0 if all checks pass', async () => {
-      const listJobs = () => cluster.run('squeue', '-h', '-t', 'all', '-o', '%j %T').trim().split('\n').filter(Boolean);
-      const jobsBefore = new Set(listJobs());
+      const listJobs = (format: string, ...options: string[]) =>
+        cluster
+          .run('squeue', '-h', '-t', 'all', '-o', format, ...options)
+          .trim()
+          .split('\n')
+          .filter(Boolean);
+      const jobsBefore = new Set(listJobs('%i'));
       const { code, stdout, stderr } = await runDoctorWith({ isolation: 'bubblewrap' }, {}, '--json');
       assert.deepEqual([code, stderr], [0, ''], stdout);
       const { bursar: general, hpc_one: findings } = JSON.parse(stdout) as Record<string, Finding[]>;
@@ -130,7 +135,8 @@ export function doctorSuite(
       );
       assert.match(findings?.find(({ check }) => check === 'squeue is installed')?.detail ?? '', /^slurm\S* \d+\.\d+/);
       assert.deepEqual(readdirSync(work()), []);
-      const [canary = '', ...others] = listJobs().filter((job) => !jobsBefore.has(job));
+      const newJobs = listJobs('%i').filter((id) => !jobsBefore.has(id));
+      const [canary = '', ...others] = listJobs('%j %T', '-j', newJobs.join());
       assert.match(canary, /^DOCTOR-[0-9A-F]{32} COMPLETED$/);
       assert.deepEqual(others, []);
     });

@@ -78,11 +78,11 @@ for (const [from, to] of combinations) {
           assert.equal(status, 201);
           if (!existsSync(`${file}.partial`)) acceptedBefore.push(body.job_id);
           // The jobs run: each takes CPU time.
-          await sleep(200);
+          await sleep(500);
         }
       };
       const submitting = [submit(), submit()];
-      while (acceptedBefore.length < 10) await sleep(20);
+      while (acceptedBefore.length < 4) await sleep(20);
       const beforeBackup = [...acceptedBefore];
       const { code, stdout, stderr } = await db(source, 'backup', file);
       stop = true;
