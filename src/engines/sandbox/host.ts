@@ -97,7 +97,8 @@ function probeSandbox(
 /** True if jobs have the user id of root. `account` is the one that jobs run as, if it is not that of this process. */
 const runsAsRoot = (account: SandboxOptions['account']) => account === undefined && process.getuid?.() === 0;
 
-const probeTimeoutMs = 10_000;
+/** Long, because a host that is only busy would be taken for one without isolation. */
+const probeTimeoutMs = 60_000;
 
 function findProgram(name: string, path = '/usr/local/bin:/usr/bin:/bin'): string | null {
   const candidates = path.split(delimiter).map((folder) => join(folder, name));

@@ -294,9 +294,9 @@ test('jobs start while private files in /etc come and go', async (t) => {
   // In a mount namespace with a copy of /etc: the other tests use the real one.
   const etc = join(folder, 'etc');
   execFileSync('cp', ['-a', '/etc', etc]);
-  // As long as useradd keeps its files.
+  // As long as useradd keeps its files, with a pause: on a busy machine they would otherwise change at every attempt.
   const change =
-    'while :; do install -m 600 /dev/null /etc/new; sleep 0.05; mv /etc/new /etc/old; sleep 0.05; rm /etc/old; done';
+    'while :; do install -m 600 /dev/null /etc/new; sleep 0.05; mv /etc/new /etc/old; sleep 0.05; rm /etc/old; sleep 0.3; done';
   const prepare = `mount --bind ${quoteForBash(etc)} /etc && { { ${change}; } & } && trap 'kill %1' EXIT`;
   for (let i = 0; i < 5; i++) {
     const job = await newLocalJob(join(folder, String(i)), shellLine('echo ran'));
