@@ -33,7 +33,7 @@ const closeDelayMs = 1000;
 function useBrowser(): Promise<Browser> {
   users += 1;
   running ??= chromium.launch({
-    executablePath: '/usr/bin/chromium',
+    executablePath: '/usr/bin/chromium-headless-shell',
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
   });
   return running;
