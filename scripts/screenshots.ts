@@ -1,5 +1,5 @@
 // `npm run screenshots [-- <folder> [<page>…]]`: takes pictures of every page of the web page, or of these, light and dark,
-// wide and narrow, on a server with example data. Needs Chromium.
+// wide and narrow, on a server with example data. Needs Chromium's headless shell.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createDemoData, startDemoServer } from '../test/support/demo-data.ts';

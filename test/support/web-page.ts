@@ -13,7 +13,7 @@ export interface WebPageOptions {
   height?: number;
 }
 
-/** Debian's Chromium, for all tests of a file. Files in one process share the program. */
+/** The headless shell of Debian's Chromium, for all tests of a file. Files in one process share the program. */
 export interface WebBrowser {
   browser: Browser;
   /** Opens the web page in a window of its own, signed in by a link as a user. */
