@@ -100,7 +100,7 @@ function addArgumentsBash({ args, hides }: ArgumentGroup): string {
  * A private file in /etc that disappears makes find and bubblewrap fail. While accounts or packages of the node are changed, such
  * files come and go for seconds.
  */
-export const maxAttempts = 10;
+export const maxAttempts = 30;
 export const pauseBash = 'sleep 0.2';
 const retryBash = `retry() {
   local attempt
