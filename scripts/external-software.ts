@@ -72,7 +72,7 @@ const externalSoftware: ExternalSoftware[] = [
   },
   {
     name: 'Chromium',
-    // Without the parts of a desktop browser: its pages take a third less CPU time.
+    // Without the parts of a desktop browser: its pages take less than two thirds of the CPU time.
     programs: ['chromium-headless-shell'],
     packages: ['chromium-headless-shell'],
     testModule: 'test/support/web-page.ts',

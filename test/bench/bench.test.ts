@@ -32,6 +32,7 @@ test('npm run bench -- --smoke runs the benchmarks and reports figures of each, 
   assert.equal(judged, false);
   assert.deepEqual(notRun, {});
   assert.deepEqual([...new Set(rows.map(({ benchmark }) => benchmark))].sort(), names.toSorted());
+  assert.equal(rows.length, isLongRun ? 49 : 6);
   for (const { scenario, figure } of rows) {
     assert.ok(Number.isFinite(figure.median), `${scenario}: ${JSON.stringify(figure)}`);
     assert.ok(output.includes(`| ${scenario}`), `the table has no row for ${scenario}`);

@@ -108,8 +108,8 @@ export async function expectAccessible(page: Page): Promise<void> {
   // Not as a script element, which the content security policy forbids.
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axeSource);
   const violations = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: { run(options: object): Promise<{ violations: AxeViolation[] }> } };
-    const results = await axe.run({ resultTypes: ['violations'] });
+    const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: AxeViolation[] }> } };
+    const results = await axe.run();
     return results.violations.map(({ id, help, nodes }) => ({ id, help, targets: nodes.map((node) => node.html) }));
   });
   assert.deepEqual(violations, [], `accessibility of ${page.url()}`);

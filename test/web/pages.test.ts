@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { createDemoData, type DemoData, startDemoServer } from '../support/demo-data.ts';
-import { isLongRun } from '../support/long-run.ts';
 import { firstUsers } from '../support/server.ts';
 import type { ServerProcess } from '../support/server-process.ts';
 import { expectAccessible, launchBrowser, type WebBrowser } from '../support/web-page.ts';
@@ -27,7 +26,7 @@ after(async () => {
   await server?.dispose();
 });
 
-/** A page is loaded once: narrow and dark, because all other tests load their pages wide and light, and check them so. */
+/** A page is loaded once: narrow and dark, because all other tests load their pages wide and light. */
 const appearances = [
   { name: 'narrow and dark', colorScheme: 'dark', width: 360 },
   { name: 'wide and light', colorScheme: 'light', width: 1280 },
@@ -42,7 +41,7 @@ for (const user of Object.values(firstUsers)) {
           await window.emulateMedia({ colorScheme: appearance.colorScheme });
           await window.setViewportSize({ width: appearance.width, height: 900 });
           if (appearance === appearances[0]) await loadPage(window, page);
-          await checkPage(window, isLongRun || appearance === appearances[0]);
+          await checkPage(window);
         });
     }
     await window.context().close();
@@ -55,8 +54,8 @@ async function loadPage(window: Page, { path, shows, prepare }: PageOfWebPage): 
   await prepare?.(window);
 }
 
-async function checkPage(window: Page, withAxe: boolean): Promise<void> {
-  if (withAxe) await expectAccessible(window);
+async function checkPage(window: Page): Promise<void> {
+  await expectAccessible(window);
   const [width, limit] = await window.evaluate(() => [document.documentElement.scrollWidth, innerWidth] as const);
   assert.ok(width <= limit, `the page is ${width} pixels wide, its window ${limit}`);
   assert.match(await window.title(), / · Bursar$/);
