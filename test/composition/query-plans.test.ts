@@ -50,6 +50,7 @@ const exceptions: readonly [pattern: RegExp, reason: string][] = [
   [/^select "deliveries"\.\*.* order by "deliveries"\."id" desc limit/, 'in the order of the index, up to the limit'],
   [/as "taggedRequest" from "jobs" where "jobs"\."id" </, 'in the order of the table, up to the limit'],
   [/SCAN audit$/, 'in the order of the table, up to the limit'],
+  [/COVERING INDEX jobs_by_job_id/, 'up to the limit'],
   [/COVERING INDEX jobs_by_acceptance/, 'the first entry of the index, and those of a minute'],
   [/sum\("jobs_version"\)/, 'lists of administrators: in the order of an index, and the versions of all users'],
 ];
@@ -101,6 +102,7 @@ async function useServer(url: string, token: string, adminToken: string, cleanup
       '/jobs/?since=2020-01-01T00:00:00Z',
     ],
     ...['/job-summaries/?limit=5', '/job-summaries/?terminal=false&hpc=hpc_one', '/job-summaries/?tag=common&limit=5'],
+    ...[`/job-summaries/?job_id=${ended.job_id.slice(0, 8)}`, '/job-summaries/?job_id=AB&search=a&failed=true'],
     ...[
       '/jobs/?tag=common&limit=5',
       '/quotas/',
@@ -117,6 +119,7 @@ async function useServer(url: string, token: string, adminToken: string, cleanup
   const adminPaths = [
     ...['/admin/jobs/?limit=5', '/admin/jobs/?limit=5&terminal=false', '/admin/jobs/?limit=5&hpc=hpc_one'],
     ...[`/admin/jobs/?limit=5&user_id=${ended.owner}`, '/admin/usage/', `/admin/usage/${ended.owner}/`],
+    `/admin/job-summaries/?job_id=${ended.job_id.slice(0, 8)}`,
     ...['/admin/job-summaries/?limit=5', `/admin/job-summaries/?user_id=${ended.owner}&limit=5`],
     ...['/admin/systems/', '/admin/audit/?limit=5', `/admin/accounts/${ended.owner}/`, `/admin/quotas/${ended.owner}/`],
   ];

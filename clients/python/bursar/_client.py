@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
 from urllib.parse import quote, unquote
 
@@ -14,7 +14,7 @@ from ._events import EventFeed, resume_stream
 from ._folder import open_input
 from ._http import Transport, read_json
 from ._job import Job, Jobs
-from ._lookup import find_job, newest_job
+from ._lookup import MAX_CANDIDATES, newest_job, select_job
 from ._payload import Time, dump_payload, make_payload, target_path, time_text
 from ._profile import find_credentials
 from ._sweep import Sweep, run_sweep
@@ -146,11 +146,10 @@ class Bursar:
 
     def job(self, job_id: str) -> Job:
         """The job whose id begins with this text, or `@last`: the newest one."""
-        if job_id == "@last":
-            # Lists are oldest first. The jobs of the last day are enough for most.
-            yesterday = datetime.now(timezone.utc) - timedelta(days=1)
-            return newest_job(self.jobs(since=yesterday) or self.jobs())
-        return find_job(self.jobs(), job_id)
+        query = {"limit": "1"} if job_id == "@last" else {"limit": str(MAX_CANDIDATES), "job_id": job_id}
+        page = self._transport.json("GET", "/job-summaries/", params=query)
+        jobs = [self._job(summary["job"]) for summary in page["jobs"]]
+        return newest_job(jobs) if job_id == "@last" else select_job(jobs, page["next"] is not None, job_id)
 
     def events(self, after: Union[None, int, str] = "latest") -> Iterator[EventData]:
         """The events of your jobs and quotas, for ever, each once. It resumes by itself after a lost connection.

@@ -14,6 +14,8 @@ type Source = 'jobs' | 'systems' | 'projects' | 'tools' | 'profiles';
 /** Somebody waits for the key: a slow server gives no candidates. */
 const timeoutMs = 2000;
 const cacheMs = 5000;
+/** More than anybody reads. */
+const maxJobs = 100;
 
 /** Prints the candidates for the last word, one a line. Prints nothing if anything fails. */
 export async function run(
@@ -50,7 +52,7 @@ async function findCandidates(
       else command = child;
     }
   }
-  if (pending !== undefined) return await valuesOf(context, sourceOfOption[pending]);
+  if (pending !== undefined) return await valuesOf(context, sourceOfOption[pending], current);
   if (current.startsWith('-'))
     return [...new Set([...command.options, ...program.options])].flatMap(({ long, hidden }) =>
       long && !hidden ? [long] : [],
@@ -59,7 +61,7 @@ async function findCandidates(
   const argument = command.registeredArguments[argumentCount]?.name();
   return [
     ...names,
-    ...(await valuesOf(context, argument === undefined ? undefined : sourceOfArgument(argument, command))),
+    ...(await valuesOf(context, argument === undefined ? undefined : sourceOfArgument(argument, command), current)),
   ];
 }
 
@@ -81,26 +83,31 @@ function sourceOfArgument(name: string, command: Command): Source | undefined {
   return command.name() === 'use' ? 'profiles' : command.name() === 'create' ? undefined : 'systems';
 }
 
-async function valuesOf(context: Context, source: Source | undefined): Promise<string[]> {
+async function valuesOf(context: Context, source: Source | undefined, current: string): Promise<string[]> {
   if (source === undefined) return [];
   if (source === 'profiles') {
     const { readProfiles } = await import('./profiles/store.ts');
     return Object.keys((await readProfiles(context.env)).profiles);
   }
-  return await cached(context, source, async () =>
-    readValues(await context.client(), source, AbortSignal.timeout(timeoutMs)),
-  );
+  const signal = AbortSignal.timeout(timeoutMs);
+  if (source === 'jobs')
+    return await cached(context, `jobs ${current}`, async () => readJobIds(await context.client(), current, signal));
+  return await cached(context, source, async () => readValues(await context.client(), source, signal));
+}
+
+/** The newest jobs whose ids begin with the current word. */
+async function readJobIds({ api }: Bursar, current: string, signal: AbortSignal): Promise<string[]> {
+  if (current.startsWith('@')) return ['@last'];
+  const query = { limit: maxJobs, ...(current === '' ? {} : { job_id: current }) };
+  const { jobs } = await api.listJobSummaries({ query, signal });
+  return ['@last', ...jobs.map(({ job }) => job.job_id)];
 }
 
 async function readValues(
   { api }: Bursar,
-  source: Exclude<Source, 'profiles'>,
+  source: 'systems' | 'projects' | 'tools',
   signal: AbortSignal,
 ): Promise<string[]> {
-  if (source === 'jobs') {
-    const jobs = await api.listJobs({ signal });
-    return ['@last', ...jobs.toSorted((a, b) => b.id - a.id).map((job) => job.job_id)];
-  }
   if (source === 'projects')
     return (await api.getMe({ signal })).projects.flatMap(({ project_hpc: hpc, project_name: name }) => [
       name,
@@ -113,9 +120,9 @@ async function readValues(
 }
 
 /** Candidates are kept for a few seconds, for each server and token, because the key is often pressed twice. */
-async function cached(context: Context, source: Source, read: () => Promise<string[]>): Promise<string[]> {
+async function cached(context: Context, key: string, read: () => Promise<string[]>): Promise<string[]> {
   const { url, token = '' } = await resolveAccount(context.env, context.options);
-  const name = createHash('sha256').update(`${url} ${token} ${source}`).digest('hex').slice(0, 32);
+  const name = createHash('sha256').update(`${url} ${token} ${key}`).digest('hex').slice(0, 32);
   const path = join(cacheFolder(context.env), `completion-${name}.json`);
   const { mtimeMs = 0 } = (await stat(path).catch(() => undefined)) ?? {};
   if (context.now() - mtimeMs < cacheMs) return JSON.parse(await readFile(path, 'utf8')) as string[];

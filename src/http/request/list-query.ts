@@ -11,6 +11,7 @@ import { parseQueryTime, timeExample } from './parse-time.ts';
 const maxPageSize = 1000;
 const maxSummaries = 200;
 const maxSearchLength = 200;
+const maxJobIdLength = 100;
 
 const optionalString = (description: string) => Type.Optional(Type.String({ description }));
 const optionalBoolean = (description: string) => Type.Optional(Type.Boolean({ description }));
@@ -49,6 +50,12 @@ export const summaryQuery = {
       description: 'Only jobs whose title, identifier or tags contain this text, in upper or lower case.',
     }),
   ),
+  job_id: Type.Optional(
+    Type.String({
+      maxLength: maxJobIdLength,
+      description: 'Only jobs whose identifier begins with this text, in upper or lower case.',
+    }),
+  ),
   ...filterQuery,
 };
 
@@ -66,6 +73,11 @@ export function parseSummaryQuery(request: FastifyRequest): JobSummaryQuery {
     limit: parseLimit(maxSummaries),
     before: parseField('cursor', parseCursor('before'), 'must be `next` of the previous page'),
     search: parseField('search', parseSearch, `must have at most ${maxSearchLength} characters`) || undefined,
+    jobIdPrefix: parseField(
+      'job_id',
+      parseJobIdPrefix,
+      `must be the beginning of a job id: 1 to ${maxJobIdLength} letters, digits, "-" and "_"`,
+    ),
   }));
 }
 
@@ -146,6 +158,10 @@ const parseCursor = (kind: CursorKind) => (text: string) => {
 };
 
 const parseSearch = (text: string) => (text.length <= maxSearchLength ? text.trim() : undefined);
+
+/** Job ids are in upper case. */
+const parseJobIdPrefix = (text: string) =>
+  /^[\w-]+$/.test(text) && text.length <= maxJobIdLength ? text.toUpperCase() : undefined;
 
 function parseBoolean(text: string): boolean | undefined {
   if (text === 'true') return true;

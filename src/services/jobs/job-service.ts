@@ -33,7 +33,8 @@ export function createJobService(deps: JobServiceDeps) {
     /** `caller` is the user who reads them; `owner` is undefined for the jobs of all users. */
     listSummaries(caller: string, owner: Owner, scope: PathScope, query: JobSummaryQuery, signal: AbortSignal) {
       const list = () => listJobSummaries({ db, systems }, owner, scope, query, signal);
-      return query.search === undefined ? list() : enqueueSearch(caller, list);
+      const mayReadAllJobs = query.search !== undefined || query.jobIdPrefix !== undefined;
+      return mayReadAllJobs ? enqueueSearch(caller, list) : list();
     },
     read: (owner: Owner, project: Required<PathScope>, jobId: string) => readJob(db, systems, owner, project, jobId),
     timeline: (owner: Owner, project: Required<PathScope>, jobId: string) =>

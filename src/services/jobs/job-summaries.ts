@@ -2,7 +2,12 @@ import { setImmediate } from 'node:timers/promises';
 import { matchSearch } from '../../domain/jobs/job-search.ts';
 import type { Db } from '../../store/database/handle.ts';
 import type { JobFilter } from '../../store/jobs/job-filters.ts';
-import { type JobSummary, readJobSummaries, readSearchableJobs } from '../../store/jobs/job-summaries.ts';
+import {
+  isCommonPrefix,
+  type JobSummary,
+  readJobSummaries,
+  readSearchableJobs,
+} from '../../store/jobs/job-summaries.ts';
 import { type Owner, type PathScope, requireScope, type Systems } from '../scope.ts';
 import { requireKnownStage } from './read-jobs.ts';
 
@@ -25,42 +30,53 @@ const defaultPageSize = 50;
 /** Other requests are handled after each chunk of a search: SQLite reads synchronously. */
 const jobsPerChunk = 1000;
 
-/** Lists one page of jobs, newest first. The cost does not grow with the number of jobs, except by a search. */
+/**
+ * Lists one page of jobs, newest first. The cost does not grow with the number of jobs, except by a search and by a
+ * beginning that many ids have.
+ */
 export async function listJobSummaries(
   { db, systems }: { db: Db; systems: Systems },
   owner: Owner,
   scope: PathScope,
-  { before = Number.MAX_SAFE_INTEGER, limit = defaultPageSize, search, ...filters }: JobSummaryQuery,
+  { before = Number.MAX_SAFE_INTEGER, limit = defaultPageSize, search, jobIdPrefix, ...filters }: JobSummaryQuery,
   signal: AbortSignal,
 ): Promise<JobSummaryPage> {
   await requireScope(db, systems, scope);
   requireKnownStage(systems, scope, filters.stage);
-  const filter = { ...(owner === undefined ? {} : { owner }), ...scope, ...filters };
+  // The index serves a rare beginning. Jobs with a common one are found soon if the newest are read first.
+  const isIndexed = jobIdPrefix !== undefined && !(await isCommonPrefix(db, jobIdPrefix));
+  const filter = {
+    ...(owner === undefined ? {} : { owner }),
+    ...scope,
+    ...filters,
+    ...(isIndexed ? { jobIdPrefix } : {}),
+  };
+  const texts = { search: search ?? '', jobIdPrefix: isIndexed ? '' : (jobIdPrefix ?? '') };
   const ids: number[] = [];
   // One more than the page has, to know whether another page follows.
-  for await (const id of findJobIds(db, filter, search, before, limit + 1, signal)) if (ids.push(id) > limit) break;
+  for await (const id of findJobIds(db, filter, texts, before, limit + 1, signal)) if (ids.push(id) > limit) break;
   const hasMore = ids.length > limit;
   const pageIds = ids.slice(0, limit);
   return { jobs: await readJobSummaries(db, pageIds), nextBefore: hasMore ? (pageIds.at(-1) ?? null) : null };
 }
 
 /**
- * Finds the jobs of a list, newest first. A search compares the texts here and not in the database, because the two
- * databases disagree about upper and lower case. It ends early if the caller has gone.
+ * Finds the jobs of a list, newest first. Texts are compared here and not in the database, because the two databases
+ * disagree about upper and lower case. It ends early if the caller has gone.
  */
 async function* findJobIds(
   db: Db,
   filter: JobFilter,
-  search: string | undefined,
+  { search, jobIdPrefix }: { search: string; jobIdPrefix: string },
   before: number,
   limit: number,
   signal: AbortSignal,
 ): AsyncGenerator<number> {
-  const matches = search === undefined ? () => true : matchSearch(search);
-  const chunkSize = search === undefined ? limit : jobsPerChunk;
+  const matches = matchSearch(search);
+  const chunkSize = search === '' && jobIdPrefix === '' ? limit : jobsPerChunk;
   for (let cursor = before; !signal.aborted; ) {
     const jobs = await readSearchableJobs(db, filter, cursor, chunkSize);
-    for (const job of jobs) if (matches(job)) yield job.id;
+    for (const job of jobs) if (job.jobId.startsWith(jobIdPrefix) && matches(job)) yield job.id;
     const last = jobs.at(-1);
     if (last === undefined || jobs.length < chunkSize) return;
     cursor = last.id;

@@ -56,4 +56,9 @@ export const migrationNotes: Readonly<Record<string, MigrationNote>> = {
     isCompatible: true,
     rewrites: [],
   },
+  '0021-job-id-prefixes': {
+    summary: 'finds jobs by the beginning of their id',
+    isCompatible: true,
+    rewrites: ['jobs'],
+  },
 };

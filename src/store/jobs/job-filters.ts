@@ -21,7 +21,12 @@ export interface JobFilter extends JobScope {
   title?: string;
   /** Only jobs with all of these tags. */
   tags?: readonly string[];
+  /** Only jobs whose id begins with this text. At most `maxPrefixMatches` jobs of all users may. */
+  jobIdPrefix?: string;
 }
+
+/** Limits what one statement reads. */
+export const maxPrefixMatches = 1000;
 
 /** The clocks of the hosts differ: a job with a smaller id may have been accepted up to this much later. */
 const maxClockSkewMs = 60_000;
@@ -83,6 +88,7 @@ function filteredJobs(db: Db, shape: FilterShape, param: Param<PageValues>, tags
   if (shape.hpc) query = query.where('jobs.hpc', '=', param('hpc'));
   if (shape.project) query = query.where('jobs.project_name', '=', param('project'));
   if (shape.stage) query = query.where('jobs.stage', '=', param('stage'));
+  if (shape.jobIdPrefix) query = query.where('jobs.id', 'in', selectIdsOnce(db, param('jobIdPrefix')));
   if (shape.title) query = query.where('jobs.title', '=', param('title'));
   if (shape.failed !== undefined) query = query.where('jobs.failed', '=', sql.lit(shape.failed ? 1 : 0));
   if (shape.terminal !== undefined) query = query.where('jobs.terminal', '=', sql.lit(shape.terminal ? 1 : 0));
@@ -118,6 +124,31 @@ function jobsWithTags(query: SelectQueryBuilder<Tables, 'jobs', object>, id: str
     );
   }
   return tagged;
+}
+
+/** PostgreSQL would run the subquery again for each row of another index. */
+function selectIdsOnce(db: Db, prefix: string) {
+  return db
+    .with(
+      (cte) => cte('matching').materialized(),
+      () => selectIdsByPrefix(db, prefix, maxPrefixMatches),
+    )
+    .selectFrom('matching')
+    .select('matching.id');
+}
+
+/** Selects jobs of all users by the beginning of their id, from the index. */
+export function selectIdsByPrefix(db: Db, prefix: string, limit: number) {
+  const jobId = sql<string>`job_id collate ${sql.raw(db.backend.dialect.binaryCollation)}`;
+  return (
+    db
+      .selectFrom('jobs')
+      .select('id')
+      .where(jobId, '>=', prefix)
+      // "~" is greater than every character of a job id.
+      .where(jobId, '<', sql<string>`cast(${prefix} as text) || '~'`)
+      .limit(limit)
+  );
 }
 
 /**

@@ -5,8 +5,10 @@ import { type Param, prepareByShape, prepareQuery } from '../database/prepared.t
 import {
   type FilterShape,
   type JobFilter,
+  maxPrefixMatches,
   type PageValues,
   prepareFilter,
+  selectIdsByPrefix,
   toFilterShape,
   toPageValues,
 } from './job-filters.ts';
@@ -49,6 +51,11 @@ const selectSearchableJobs = prepareByShape((text: string) => {
     );
   });
 });
+
+/** Whether the ids of so many jobs begin with this text that the `jobIdPrefix` of a filter would miss some. */
+export async function isCommonPrefix(db: Db, prefix: string): Promise<boolean> {
+  return (await selectIdsByPrefix(db, prefix, maxPrefixMatches + 1).execute()).length > maxPrefixMatches;
+}
 
 export interface JobSummary {
   publicJson: string;

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Event, Job, Timeline } from '#client';
@@ -62,6 +64,42 @@ describe('commands about jobs', () => {
     );
     assert.match((await bursar.run('job', 'files', id)).stdout, /^path\tsize\tmodified\n(.*\n)*out\/a\.txt\t6\t20/);
     assert.match((await bursar.onTerminal('job', 'files', id)).stdout, /out\/a\.txt +6 B +/);
+  });
+
+  test('a job is found by the beginning of its id without reading the list of jobs', async () => {
+    const paths: string[] = [];
+    const proxy = createServer(async (request, response) => {
+      paths.push(request.url ?? '');
+      const { status, headers, body } = await fetch(`${server.url}${request.url}`, {
+        headers: { authorization: `Bearer ${server.userToken}` },
+      });
+      response.writeHead(status, { 'content-type': headers.get('content-type') ?? '' });
+      if (body !== null) for await (const chunk of body) response.write(chunk);
+      response.end();
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const throughProxy = createProgramFixture(
+      `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+      server.userToken,
+    );
+    try {
+      for (const args of [
+        ['job', 'show', '@last'],
+        ['job', 'log', finished.job_id.slice(0, -8)],
+        ['complete-words', '--', 'job', 'show', finished.job_id.slice(0, -20).toLowerCase()],
+      ]) {
+        const { code, stdout } = await throughProxy.run(...args);
+        assert.deepEqual([code, stdout === ''], [0, false], args.join(' '));
+      }
+    } finally {
+      throughProxy.dispose();
+      proxy.close();
+    }
+    assert.equal(paths.filter((path) => path.startsWith('/job-summaries/')).length, 3);
+    assert.deepEqual(
+      paths.filter((path) => path.startsWith('/jobs/?') || path === '/jobs/'),
+      [],
+    );
   });
 
   test('filters select jobs, and wrong ones are refused', async () => {

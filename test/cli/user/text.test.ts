@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Job } from '#client';
 import type { CommandError } from '../../../src/cli/user/errors.ts';
-import { selectJob } from '../../../src/cli/user/job/find-job.ts';
+import { parseBeginning, selectJob } from '../../../src/cli/user/job/find-job.ts';
 import { shortIds } from '../../../src/cli/user/job/job-columns.ts';
 import { parseSince } from '../../../src/cli/user/job/parse-since.ts';
 import { createStyle } from '../../../src/cli/user/terminal/style.ts';
@@ -136,45 +136,32 @@ describe('times and numbers', () => {
 
 describe('the name of a job', () => {
   const job = (id: number, jobId: string) => ({ id, job_id: jobId, stage: 'RUNNING', title: `job ${id}` }) as Job;
-  const jobs = [job(3, 'AB12-3'), job(1, 'AB12-1'), job(2, 'CD34-1'), job(4, 'AB12-34')];
+  const jobs = [job(4, 'AB12-34'), job(3, 'AB12-3'), job(1, 'AB12-1')];
 
-  test('is its id or the beginning, in upper or lower case, or @last', () => {
-    for (const [reference, id] of [
-      ['CD34-1', 2],
-      ['cd', 2],
-      ['AB12-1', 1],
-      ['CD3…', 2],
-      ['CD3...', 2],
-      ['@last', 4],
-      // A whole id wins over the beginnings of others.
-      ['AB12-3', 3],
-    ] as const)
-      assert.equal(selectJob(jobs, reference).id, id, reference);
+  test('is the beginning of its id, or the whole id, which wins over the beginnings of others', () => {
+    assert.equal(selectJob([job(2, 'CD34-1')], false, 'cd').id, 2);
+    assert.equal(selectJob(jobs, false, 'ab12-3').id, 3);
+    assert.deepEqual(['CD3…', 'CD3...', 'cd'].map(parseBeginning), ['CD3', 'CD3', 'cd']);
   });
 
   test('that several jobs begin with is refused, with the newest candidates', () => {
     assert.throws(
-      () => selectJob(jobs, 'ab'),
+      () => selectJob(jobs, false, 'ab'),
       ({ exit, message, nextStep }: CommandError) => {
         assert.deepEqual([exit, message], ['usage', '3 jobs begin with "ab". Write more of the id:']);
         assert.equal(nextStep, '  AB12-34  RUNNING  job 4\n  AB12-3  RUNNING  job 3\n  AB12-1  RUNNING  job 1');
         return true;
       },
     );
-    const many = Array.from({ length: 30 }, (_, index) => job(index, `X${index}`));
-    assert.throws(
-      () => selectJob(many, 'x'),
-      ({ nextStep }: CommandError) => /… and 20 more$/.test(nextStep ?? ''),
-    );
+    assert.throws(() => selectJob(jobs, true, 'ab'), /^.*More than 3 jobs begin with "ab"/);
   });
 
   test('that is empty or unknown is refused', () => {
     assert.throws(
-      () => selectJob(jobs, '…'),
+      () => parseBeginning('…'),
       ({ exit }: CommandError) => exit === 'usage',
     );
-    assert.throws(() => selectJob(jobs, 'EF'), /no job whose id begins with "EF"/);
-    assert.throws(() => selectJob([], '@last'), /There are no jobs/);
+    assert.throws(() => selectJob([], false, 'EF'), /no job whose id begins with "EF"/);
   });
 
   test('is shown with as many characters as it needs, and at least eight', () => {

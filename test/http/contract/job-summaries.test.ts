@@ -149,6 +149,43 @@ describe('a search', () => {
   });
 });
 
+describe('the beginning of a job id', () => {
+  test('finds a job, in upper and lower case', async () => {
+    for (const beginning of [finished.job_id, finished.job_id.slice(0, 13).toLowerCase()])
+      assert.deepEqual(idsOf(await read(me, `job_id=${beginning}`)), [finished.id]);
+    assert.deepEqual(await read(me, 'job_id=many-2525x'), { jobs: [], next: null });
+    // Not the middle of an id, and no pattern.
+    for (const text of [finished.job_id.slice(1), 'any-', '_', 'MAN_-25'])
+      assert.deepEqual((await read(me, `job_id=${text}`)).jobs, []);
+  });
+
+  // More than a thousand ids begin with MANY-1, fewer with MANY-2.
+  for (const beginning of ['many-1', 'many-2', 'm'])
+    test(`finds all jobs of the caller with it by pages, newest first: ${beginning}`, async () => {
+      const expected = (await me.get<Job[]>('/jobs/?terminal=true')).body.filter(({ job_id }) =>
+        job_id.toLowerCase().startsWith(beginning),
+      );
+      assert.ok(expected.length > 500);
+      const ids = await readAllIds(me, `job_id=${beginning}&terminal=true`, 200);
+      assert.deepEqual(ids, expected.map(({ id }) => id).reverse());
+    });
+
+  test('and other filters apply together', async () => {
+    for (const filter of ['title=title%2044', 'search=TLE%2044', 'title=title%2044&search=44']) {
+      const ids = await readAllIds(me, `job_id=MANY-2&${filter}`, 5);
+      assert.ok(ids.length > 5 && ids.every((id) => id % 50 === 44 && String(id).startsWith('2')), filter);
+    }
+  });
+
+  test('finds no jobs of others, except for administrators', async () => {
+    const beginning = `job_id=${finished.job_id.slice(0, 13)}`;
+    assert.deepEqual(await read(other, beginning), { jobs: [], next: null });
+    assert.deepEqual(idsOf(await read(admin, beginning, '/admin/job-summaries/')), [finished.id]);
+    assert.deepEqual(await read(admin, `${beginning}&user_id=77`, '/admin/job-summaries/'), { jobs: [], next: null });
+    assert.equal((await readAllIds(other, 'job_id=MANY-', 50)).length, 30);
+  });
+});
+
 describe('job summaries of others', () => {
   const path = '/admin/job-summaries/';
 
@@ -176,6 +213,9 @@ describe('a wrong query', () => {
     [`cursor=${Buffer.from('after:1').toString('base64url')}`, 'cursor'],
     [`search=${'x'.repeat(201)}`, 'search'],
     ['search=a&search=b', 'search'],
+    ['job_id=', 'job_id'],
+    ['job_id=a%25', 'job_id'],
+    [`job_id=${'A'.repeat(101)}`, 'job_id'],
     ['stage=NONE', 'stage'],
     ['project_name=proj_hpc_one_01', 'project_name'],
     ['user_id=1', 'user_id'],

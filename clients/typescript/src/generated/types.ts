@@ -1894,6 +1894,10 @@ export type ListJobSummariesData = {
          * Only jobs whose title, identifier or tags contain this text, in upper or lower case.
          */
         search?: string;
+        /**
+         * Only jobs whose identifier begins with this text, in upper or lower case.
+         */
+        job_id?: string;
         stage?: Stage;
         /**
          * `true`: only failed jobs. `false`: only jobs that have not failed.
@@ -1962,6 +1966,10 @@ export type ListJobSummariesOfAllUsersData = {
          * Only jobs whose title, identifier or tags contain this text, in upper or lower case.
          */
         search?: string;
+        /**
+         * Only jobs whose identifier begins with this text, in upper or lower case.
+         */
+        job_id?: string;
         stage?: Stage;
         /**
          * `true`: only failed jobs. `false`: only jobs that have not failed.

@@ -1,4 +1,4 @@
-import type { Bursar, Job } from '#client';
+import type { Job } from '#client';
 import type { Context } from '../context.ts';
 import { CommandError, usageError } from '../errors.ts';
 import { shorten } from '../terminal/text.ts';
@@ -14,44 +14,50 @@ export type Reach = 'own' | 'any';
 
 /** Finds the job that a user has named. Throws if there is none, or several begin like that. */
 export async function findJob(context: Context, reference: string, reach: Reach = 'own'): Promise<Job> {
-  const client = await context.client();
-  const jobs = await listAllJobs(client, reach, context.signal);
-  return selectJob(jobs, reference);
+  const { api } = await context.client();
+  const { signal } = context;
+  const isLast = reference === lastReference;
+  const query = isLast ? { limit: 1 } : { limit: maxCandidates, job_id: parseBeginning(reference) };
+  const { jobs, next } =
+    reach === 'own'
+      ? await api.listJobSummaries({ query, signal })
+      : await api.listJobSummariesOfAllUsers({ query, signal });
+  const candidates = jobs.map(({ job }) => job);
+  return isLast ? requireJob(candidates[0]) : selectJob(candidates, next !== null, reference);
 }
 
-async function listAllJobs({ api }: Bursar, reach: Reach, signal: AbortSignal): Promise<Job[]> {
-  return reach === 'own' ? await api.listJobs({ signal }) : await api.listJobsOfAllUsers({ signal });
+/** The beginning of a job id. A shortened id may end with "…", as tables show it. */
+export function parseBeginning(reference: string): string {
+  const beginning = reference.replace(/(…|\.\.\.)$/, '');
+  if (beginning === '') throw usageError('The id of the job is empty.', 'See your jobs: bursar jobs --all');
+  return beginning;
 }
 
-/** Upper and lower case are the same. A shortened id may end with "…", as tables show it. */
-export function selectJob(jobs: readonly Job[], reference: string): Job {
-  if (reference === lastReference) {
-    const newest = jobs.reduce<Job | undefined>((a, b) => (a === undefined || b.id > a.id ? b : a), undefined);
-    if (newest === undefined) throw new CommandError('failure', 'There are no jobs.', 'Submit one: bursar submit');
-    return newest;
-  }
-  const wanted = reference.replace(/(…|\.\.\.)$/, '').toLowerCase();
-  if (wanted === '') throw usageError('The id of the job is empty.', 'See your jobs: bursar jobs --all');
-  const exact = jobs.find((job) => job.job_id.toLowerCase() === wanted);
+function requireJob(newest: Job | undefined): Job {
+  if (newest === undefined) throw new CommandError('failure', 'There are no jobs.', 'Submit one: bursar submit');
+  return newest;
+}
+
+/** Selects among the newest jobs whose ids begin like that. A whole id wins over the beginnings of others. */
+export function selectJob(candidates: readonly Job[], hasMore: boolean, reference: string): Job {
+  const wanted = parseBeginning(reference).toUpperCase();
+  const [only, ...others] = candidates;
+  const exact = candidates.find((job) => job.job_id === wanted);
   if (exact !== undefined) return exact;
-  const matches = jobs.filter((job) => job.job_id.toLowerCase().startsWith(wanted));
-  const [match] = matches;
-  if (match === undefined)
+  if (only === undefined)
     throw new CommandError(
       'failure',
       `There is no job whose id begins with "${reference}".`,
       'See your jobs: bursar jobs --all',
     );
-  if (matches.length > 1) throw ambiguous(reference, matches);
-  return match;
+  if (others.length > 0) throw ambiguous(candidates, hasMore, reference);
+  return only;
 }
 
-function ambiguous(reference: string, matches: readonly Job[]): CommandError {
-  const newest = matches.toSorted((a, b) => b.id - a.id).slice(0, maxCandidates);
-  const lines = newest.map((job) => `  ${job.job_id}  ${job.stage}  ${shorten(job.title, 40)}`);
-  const others = matches.length - newest.length;
-  const list = [...lines, ...(others > 0 ? [`  … and ${others} more`] : [])].join('\n');
-  return usageError(`${matches.length} jobs begin with "${reference}". Write more of the id:`, list);
+function ambiguous(candidates: readonly Job[], hasMore: boolean, reference: string): CommandError {
+  const lines = candidates.map((job) => `  ${job.job_id}  ${job.stage}  ${shorten(job.title, 40)}`);
+  const count = hasMore ? `More than ${candidates.length}` : candidates.length;
+  return usageError(`${count} jobs begin with "${reference}". Write more of the id:`, lines.join('\n'));
 }
 
 /** The path of a job in the API. */
