@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { siteRoles, tokenScopes } from '../domain/identity/policy.ts';
 import { nullableString, nullableTime, nullableTimestamp, timestamp } from './fields.ts';
+import { patterns } from './patterns.ts';
 
 const scopes = Type.Array(Type.Enum([...tokenScopes]), { minItems: 1, uniqueItems: true });
 const hpc = nullableString('The token can be used for this system only.');
@@ -44,7 +45,7 @@ export const TokenWithSecretSchema = Type.Object(
 
 export const TokenBody = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 100, pattern: '\\S' }),
+    name: Type.String({ minLength: 1, maxLength: 100, pattern: patterns.visibleText.pattern }),
     scopes: Type.Optional(scopes),
     hpc: Type.Optional(Type.String({ description: 'Only for this system.' })),
     project_name: Type.Optional(Type.String({ description: 'Only for this project. Needs `hpc`.' })),

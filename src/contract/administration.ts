@@ -1,15 +1,16 @@
 import Type from 'typebox';
 import { siteRoles } from '../domain/identity/policy.ts';
 import { nullableString, nullableTimestamp, resource, timestamp } from './fields.ts';
+import { patterns } from './patterns.ts';
 
 const reason = Type.String({
   maxLength: 500,
-  pattern: '\\S\\s*\\S\\s*\\S', // at least three visible characters
+  pattern: patterns.reason.pattern,
   description: 'Reason, recorded permanently.',
 });
 const amount = Type.Integer({ minimum: 1, maximum: 1e12, description: 'Seconds of time, or KB of space.' });
 const kind = Type.Enum(['top_up', 'withdraw']);
-const user = Type.String({ pattern: '^\\d{1,20}$' });
+const user = Type.String({ pattern: patterns.user.pattern });
 const memberStatus = Type.Enum(['active', 'removed', 'banned']);
 const memberRole = Type.Enum(['member', 'manager'], { description: 'A manager reads and steers the project.' });
 const strict = { additionalProperties: false };
@@ -85,7 +86,7 @@ export const RoleBody = Type.Object(
 
 export const ProjectBody = Type.Object(
   {
-    name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
+    name: Type.String({ pattern: patterns.projectName.pattern }),
     auto_join: Type.Boolean({ default: false, description: 'Whether every user becomes a member automatically.' }),
     grant_time_seconds: Type.Integer({
       minimum: 0,

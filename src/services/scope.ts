@@ -34,11 +34,11 @@ export function projectNotFound(hpc: string): BursarError {
   return new BursarError('project_unknown', `${hpc} has no project with this name. GET /quotas/${hpc}/ lists yours.`);
 }
 
-/** Throws if the system or the project does not exist. */
-export async function requireScope(db: Db, systems: Systems, scope: PathScope): Promise<void> {
+/** Returns the project, if the scope names one. Throws if the system or the project does not exist. */
+export async function requireScope(db: Db, systems: Systems, scope: PathScope): Promise<ProjectRecord | undefined> {
   requireScopeSystem(systems, scope);
   const { hpc, project } = scope;
-  if (hpc !== undefined && project !== undefined) await requireProject(db, systems, hpc, project);
+  return hpc === undefined || project === undefined ? undefined : await requireProject(db, systems, hpc, project);
 }
 
 /** Checks only the system, which needs no query. */

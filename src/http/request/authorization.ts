@@ -38,7 +38,10 @@ export async function authorize(
   const project = projectOf(request);
   const isManager =
     decision.kind === 'managers_only' && project !== undefined && (await access.isManager(caller.userId, project));
-  if (!isManager) throw roleMissing(decision.roles, decision.kind === 'managers_only');
+  if (!isManager) {
+    const isUnnamed = project === undefined && takesProject(request);
+    throw roleMissing(decision.roles, decision.kind !== 'managers_only' ? 'none' : isUnnamed ? 'unnamed' : 'named');
+  }
   if (decision.missingScope !== undefined) throw scopeMissing(decision.missingScope);
   return true;
 }
@@ -66,9 +69,21 @@ function scopeMissing(scope: TokenScope): BursarError {
   return new BursarError('insufficient_scope', message, { details: { scope } });
 }
 
-function roleMissing(roles: readonly SiteRole[], forManagers: boolean): BursarError {
+/** Whether the query of the route can name a project. */
+function takesProject(request: FastifyRequest): boolean {
+  const query = request.routeOptions.schema?.querystring as { properties?: object } | undefined;
+  return 'project_name' in (query?.properties ?? {});
+}
+
+/** `unnamed`: managers are allowed if the request names their project, and this one names none. */
+function roleMissing(roles: readonly SiteRole[], managers: 'none' | 'named' | 'unnamed'): BursarError {
+  const forManagers = managers !== 'none';
   const allowed = [...roles.map((role) => `${role}s`), ...(forManagers ? ['managers of the project'] : [])];
-  const message = `This request is for ${formatList(allowed)}. Ask an administrator for the role.`;
+  const advice =
+    managers === 'unnamed'
+      ? 'A manager names the project, with its system: hpc and project_name.'
+      : 'Ask an administrator for the role.';
+  const message = `This request is for ${formatList(allowed)}. ${advice}`;
   const required = [...roles, ...(forManagers ? ['project_manager'] : [])].join(' ');
   return new BursarError('forbidden', message, { details: { required_role: required } });
 }

@@ -1,4 +1,5 @@
 import type { FastifyError } from 'fastify';
+import { patterns } from '../../contract/patterns.ts';
 import { BursarError, type FieldError } from '../../domain/errors.ts';
 import { missingKey } from './idempotency-key.ts';
 
@@ -38,10 +39,11 @@ function toValidationError(errors: readonly ValidationError[], context: string |
 }
 
 function toFieldError(problem: ValidationError): FieldError {
-  const { missingProperty, additionalProperty, allowedValues } = problem.params as {
+  const { missingProperty, additionalProperty, allowedValues, pattern } = problem.params as {
     missingProperty?: string;
     additionalProperty?: string;
     allowedValues?: string[];
+    pattern?: string;
   };
   const path = problem.instancePath.slice(1).replaceAll('/', '.');
   const name = additionalProperty === undefined ? missingProperty : toPrintableName(additionalProperty);
@@ -49,7 +51,8 @@ function toFieldError(problem: ValidationError): FieldError {
   if (missingProperty !== undefined) return { field, message: 'is required' };
   if (additionalProperty !== undefined) return { field, message: 'is not a known field' };
   if (allowedValues !== undefined) return { field, message: `must be one of ${allowedValues.join(', ')}` };
-  return { field, message: problem.message ?? 'is not valid' };
+  const rule = Object.values(patterns).find((each) => each.pattern === pattern)?.rule;
+  return { field, message: rule ?? problem.message ?? 'is not valid' };
 }
 
 /** A name that a caller has chosen, for a message. */

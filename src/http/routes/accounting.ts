@@ -7,7 +7,7 @@ import { actorOf } from '../request/authentication.ts';
 import { keyAndTarget, keyHeader } from '../request/idempotency-key.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { parseRangeTime } from '../request/parse-time.ts';
-import { hpcParam, pathScope, projectParams, projectScope } from '../request/path-params.ts';
+import { hpcParam, pathScope, projectParams, projectScope, queryScope, scopeQuery } from '../request/path-params.ts';
 import { payloadHeader, submissionHeaders } from '../request/submission.ts';
 import { describeTable, formatQuery, sendBatches, sendCsv, tableFormat } from '../response/tables.ts';
 import { addResource, type Handler } from './resource.ts';
@@ -146,10 +146,12 @@ function usageRoute(app: FastifyInstance, accounting: AccountingService, scope: 
         ),
         description: 'Charged time minus refunds, and the number of jobs that ended.',
         params: Type.Object({ ...scope.params }),
-        querystring: Type.Object(formatQuery),
+        querystring: Type.Object({ ...scopeQuery, ...formatQuery }),
       },
-      handler: async (request, reply) =>
-        sendBatches(request, reply, await accounting.usage(await scope.ownerOf(request)), usageColumns),
+      handler: async (request, reply) => {
+        const usage = await accounting.usage(await scope.ownerOf(request), queryScope(request));
+        return sendBatches(request, reply, usage, usageColumns);
+      },
     },
   });
 }

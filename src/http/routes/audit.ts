@@ -35,7 +35,7 @@ const AuditQuery = Type.Object({
     Type.Integer({
       minimum: 1,
       maximum: Number.MAX_SAFE_INTEGER,
-      description: 'Only records with a smaller id, for the next page.',
+      description: 'The id of the last record of the page before: only the older ones.',
     }),
   ),
   actor: optionalText('Only acts of this user. `anonymous`: of requests without valid credentials.'),

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
+import { patterns } from '../../contract/patterns.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
@@ -83,7 +84,7 @@ function logRoute(
         headers: Type.Object({
           'last-event-id': Type.Optional(
             Type.String({
-              pattern: '^\\d{1,15}$',
+              pattern: patterns.offset.pattern,
               description: 'The offset to resume from. Takes precedence over `offset`.',
             }),
           ),

@@ -22,6 +22,6 @@ export function createAccountingService(deps: SubmissionTargetDeps) {
       const { from = 0, to = now() + 1 } = range;
       return publicStatement(await readStatement(db, systems, userId, project, { from, to }, now()));
     },
-    usage: (userId: string | undefined) => readUsage(db, userId),
+    usage: (userId: string | undefined, scope: PathScope) => readUsage(db, systems, userId, scope),
   };
 }

@@ -3,13 +3,26 @@ import type { UsageSchema } from '../../contract/ledger.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { listUsageOfAllUsers, listUsageOfUser, type UsageRecord } from '../../store/ledger/monthly-usage.ts';
+import { type PathScope, requireScope, type Systems } from '../scope.ts';
 
 type Usage = Static<typeof UsageSchema>;
 
-/** Usage by project and month, of one user or, without a user, of everybody. In batches, because it may be long. */
-export async function readUsage(db: Db, userId: string | undefined): Promise<Iterable<Usage[]>> {
-  const batches = userId === undefined ? await listUsageOfAllUsers(db) : [await listUsageOfUser(db, userId)];
-  return batches.values().map((batch) => batch.map(toUsage));
+/**
+ * Usage by project and month, of one user or, without a user, of everybody, on all systems or in the scope. In batches,
+ * because it may be long.
+ */
+export async function readUsage(
+  db: Db,
+  systems: Systems,
+  userId: string | undefined,
+  scope: PathScope,
+): Promise<Iterable<Usage[]>> {
+  const project = await requireScope(db, systems, scope);
+  const batches =
+    userId === undefined ? await listUsageOfAllUsers(db, project?.id) : [await listUsageOfUser(db, userId)];
+  const isInScope = (record: UsageRecord) =>
+    (scope.hpc ?? record.hpc) === record.hpc && (scope.project ?? record.project) === record.project;
+  return batches.values().map((batch) => batch.filter(isInScope).map(toUsage));
 }
 
 const toUsage = ({ user, hpc, project, month, jobs, timeSeconds }: UsageRecord): Usage => ({

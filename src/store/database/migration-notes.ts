@@ -56,9 +56,9 @@ export const migrationNotes: Readonly<Record<string, MigrationNote>> = {
     isCompatible: true,
     rewrites: [],
   },
-  '0021-job-id-prefixes': {
-    summary: 'finds jobs by the beginning of their id',
+  '0021-indexes': {
+    summary: 'indexes the ids of jobs, the usage by project, and the audit trail by actor and time',
     isCompatible: true,
-    rewrites: ['jobs'],
+    rewrites: ['jobs', 'monthly_usage', 'audit'],
   },
 };

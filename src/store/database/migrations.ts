@@ -23,7 +23,7 @@ import { signIn } from './migrations/0017-sign-in.ts';
 import { tokenNotices } from './migrations/0018-token-notices.ts';
 import { tracesAndClaims } from './migrations/0019-traces-and-claims.ts';
 import { responseSecrets } from './migrations/0020-response-secrets.ts';
-import { jobIdPrefixes } from './migrations/0021-job-id-prefixes.ts';
+import { indexes } from './migrations/0021-indexes.ts';
 import { findSchemaDifferences, requireExpectedSchema } from './schema-check.ts';
 
 /** Its file was renamed, but existing databases know it by this name. */
@@ -53,7 +53,7 @@ export function createMigrator(db: Db): Migrator {
     '0018-token-notices': tokenNotices,
     '0019-traces-and-claims': tracesAndClaims,
     '0020-response-secrets': responseSecrets,
-    '0021-job-id-prefixes': jobIdPrefixes(dialect),
+    '0021-indexes': indexes(dialect),
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

@@ -89,11 +89,25 @@ export interface AuditFilter {
   to?: number | undefined;
 }
 
-/** Lists records from new to old, starting before the id `before` if it is given. */
-export async function listAudit(db: Db, filter: AuditFilter, limit: number, before?: number): Promise<AuditRecord[]> {
+/** Undefined if there is no such record. */
+export async function findAuditPosition(db: Db, id: number): Promise<AuditPosition | undefined> {
+  return await db.selectFrom('audit').select(['at', 'id']).where('id', '=', id).executeTakeFirst();
+}
+
+/** The place of a record in the list. Not its id alone: refused requests are recorded up to a minute late. */
+export type AuditPosition = Pick<AuditRecord, 'at' | 'id'>;
+
+/** Lists records from new to old, those before a position if it is given. */
+export async function listAudit(
+  db: Db,
+  filter: AuditFilter,
+  limit: number,
+  before?: AuditPosition,
+): Promise<AuditRecord[]> {
   const { actor, act, subject, address, requestId, from, to } = filter;
-  let query = db.selectFrom('audit').selectAll().orderBy('id', 'desc').limit(limit);
-  if (before !== undefined) query = query.where('id', '<', before);
+  let query = db.selectFrom('audit').selectAll().orderBy('at', 'desc').orderBy('id', 'desc').limit(limit);
+  if (before !== undefined)
+    query = query.where((eb) => eb(eb.refTuple('at', 'id'), '<', eb.tuple(before.at, before.id)));
   if (actor !== undefined) query = query.where('actor', '=', actor);
   if (act !== undefined) query = query.where((eb) => eb.or([eb('act', '=', act), startsWith('act', `${act}.`)]));
   if (subject !== undefined) {

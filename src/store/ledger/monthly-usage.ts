@@ -62,14 +62,14 @@ export async function listUsageOfUser(db: Db, userId: string): Promise<UsageReco
 const rowsPerRead = 1000;
 
 /**
- * Lists the usage of all users as of one time, ordered by month, system, project and user. Each batch is of one month and
- * project. SQLite reads synchronously, so other requests are handled between two reads. All is read before anything is sent:
+ * Lists the usage of all users, in all projects or in one, as of one time, ordered by month, system, project and user. Each
+ * batch is of one month and project. SQLite reads synchronously, so other requests are handled between two reads. All is read before anything is sent:
  * a slow client must not keep a transaction open.
  */
-export async function listUsageOfAllUsers(db: Db): Promise<UsageRecord[][]> {
+export async function listUsageOfAllUsers(db: Db, projectId?: number): Promise<UsageRecord[][]> {
   const batches: UsageRecord[][] = [];
   await inSnapshot(db, async (snapshot) => {
-    for await (const rows of readUsage(snapshot)) {
+    for await (const rows of readUsage(snapshot, projectId)) {
       let batch: UsageRecord[] = [];
       for (const record of rows.map(toUsageRecord)) {
         const [first] = batch;
@@ -87,10 +87,13 @@ export async function listUsageOfAllUsers(db: Db): Promise<UsageRecord[][]> {
 
 type UsageRow = Awaited<ReturnType<ReturnType<typeof selectUsage>['execute']>>[number];
 
-/** Reads all rows in the order of the primary key. User ids are digits, which all collations order alike. */
-async function* readUsage(db: Db): AsyncGenerator<readonly UsageRow[]> {
+/** Reads the rows by month, project and user. User ids are digits, which all collations order alike. */
+async function* readUsage(db: Db, projectId: number | undefined): AsyncGenerator<readonly UsageRow[]> {
   for (let after: UsageKey | undefined = { month: '', projectId: 0, userId: '' }; after !== undefined; ) {
-    const rows: readonly UsageRow[] = await selectUsageAfter(db, after);
+    const rows: readonly UsageRow[] =
+      projectId === undefined
+        ? await selectUsageAfter(db, after)
+        : await selectProjectUsageAfter(db, { ...after, projectId });
     yield rows;
     const last = rows.length < rowsPerRead ? undefined : rows.at(-1);
     after = last && { month: last.month, projectId: last.project_id, userId: last.user_id };
@@ -111,6 +114,15 @@ const selectUsageAfter = prepareQuery((db, param: Param<UsageKey>) =>
     )
     .orderBy('month')
     .orderBy('project_id')
+    .orderBy('user_id')
+    .limit(rowsPerRead),
+);
+
+const selectProjectUsageAfter = prepareQuery((db, param: Param<UsageKey>) =>
+  selectUsage(db)
+    .where('project_id', '=', param('projectId'))
+    .where((eb) => eb(eb.refTuple('month', 'user_id'), '>', eb.tuple(param('month'), param('userId'))))
+    .orderBy('month')
     .orderBy('user_id')
     .limit(rowsPerRead),
 );

@@ -117,8 +117,10 @@ describe('bursar admin', () => {
     assert.deepEqual([row?.hours, row?.space, row?.closed], ['2', '1000', '']);
 
     const setMember = ['admin', 'project', 'set-member', project, user, ...reason];
-    assert.match(await refused(...setMember), /Nothing would change/);
     assert.match(await refused(...setMember, '--status', 'gone'), /active, removed, banned/);
+    // Somebody who is not a member becomes one.
+    assert.equal(await message(...setMember), `User ${user}: member, active.\n`);
+    assert.match(await refused(...setMember), new RegExp(`Nothing would change: user ${user} is in the project`));
     assert.equal(await message(...setMember, '--role', 'manager'), `User ${user}: manager, active.\n`);
     const membersPath = '/admin/projects/hpc_one/proj_clitest/members/';
     const members = await list<Member>(membersPath, 'admin', 'project', 'members', project);
@@ -127,6 +129,8 @@ describe('bursar admin', () => {
       [[user, 'manager']],
     );
     assert.equal((await admin.json<Member>(...setMember, '--status', 'banned')).status, 'banned');
+    // Another role ends no ban.
+    assert.equal(await message(...setMember, '--role', 'member'), `User ${user}: member, banned.\n`);
     assert.equal(await message('admin', 'project', 'close', project, ...reason), `Project ${project} is closed.\n`);
     const closed = (await admin.json<Project[]>('admin', 'projects')).find(({ closed_at: at }) => at !== null);
     assert.equal(closed?.project_name, 'proj_clitest');
@@ -240,6 +244,7 @@ describe('bursar admin', () => {
     assert.match(await refused(...statement, '--csv', '--json'), /exclude each other/);
     await list('/admin/usage/', 'admin', 'usage');
     await list(`/admin/usage/${user}/`, 'admin', 'usage', user);
+    await list('/admin/usage/?hpc=hpc_one', 'admin', 'usage', '--system', 'hpc_one');
     assert.match((await admin.run('admin', 'usage', '--csv')).stdout, /^\S+,\S+/);
     const events = await admin.json<{ id: number }[]>('admin', 'events', user);
     assert.ok(events.length > 0);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { patterns } from '../../../src/contract/patterns.ts';
 import { eventKinds } from '../../../src/domain/event.ts';
 import { statusByCode } from '../../../src/http/response/problem.ts';
 import { createCaller, type Job } from '../../support/api.ts';
@@ -239,6 +240,18 @@ describe('what is required', () => {
       assert.equal((body as { code?: string }).code === 'idempotency_key_missing', required, name);
     }
   });
+});
+
+test('every pattern of a request has a rule that a message can state', () => {
+  // The Payload header has messages of its own.
+  const withoutPayload = [...operations.values()].map(({ parameters = [], requestBody }) => [
+    parameters.filter((parameter) => !('name' in parameter && parameter.name === 'Payload')),
+    requestBody,
+  ]);
+  const used = [...JSON.stringify(withoutPayload).matchAll(/"pattern":("(?:[^"\\\\]|\\\\.)*")/g)];
+  const known = Object.values(patterns).map(({ pattern }): string => pattern);
+  const usedPatterns = new Set(used.map(([, text]) => JSON.parse(text ?? '') as string));
+  assert.deepEqual([...usedPatterns].sort(), known.sort());
 });
 
 test("the document follows Redocly's recommended rules, except that paths end with a slash", async () => {

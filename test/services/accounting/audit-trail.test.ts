@@ -171,6 +171,7 @@ describe('the audit trail', () => {
       '?limit=many',
       '?before=then',
       '?before=0',
+      '?before=123456789',
       '?before=9007199254740992',
       '?before=1e30',
     ]) {

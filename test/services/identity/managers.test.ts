@@ -66,9 +66,35 @@ test('a manager reads the jobs, the sizes of files, the quotas and the statement
     assertProblem(await manager.get(path), { status: 403, code: 'forbidden' });
 });
 
+test('a manager reads the usage of the project, and is told to name it', async () => {
+  const usage = `/admin/usage/${queryOf(managed)}`;
+  await runJob(member, { command: 'true', runtime: 0.1 }, undefined, managed);
+  await runJob(member, { command: 'true', runtime: 0.1 }, undefined, other);
+  type Usage = { user: string; project_name: string; jobs: number };
+  const { body: all } = await fixture.admin.get<Usage[]>('/admin/usage/');
+  const inProject = all.filter(({ project_name: name }) => name === 'managed');
+  assert.ok(inProject.length > 0 && inProject.length < all.length);
+  assert.deepEqual((await manager.get(usage)).body, inProject);
+  assert.deepEqual((await fixture.admin.get(usage)).body, inProject);
+  const ofMember = inProject.filter(({ user }) => user === memberId);
+  assert.deepEqual((await manager.get(`/admin/usage/${memberId}/${queryOf(managed)}`)).body, ofMember);
+  assert.deepEqual((await member.get(`/usage/${queryOf(managed)}`)).body, ofMember);
+  assert.deepEqual((await fixture.admin.get('/admin/usage/?hpc=hpc_two')).body, []);
+  assert.equal((await fixture.admin.get('/admin/usage/?hpc=hpc_one&project_name=none')).status, 404);
+
+  const unnamed = await manager.get<{ detail: string }>('/admin/usage/');
+  assertProblem(unnamed, { status: 403, code: 'forbidden' });
+  assert.match(unnamed.body.detail, /A manager names the project, with its system: hpc and project_name\./);
+  const foreign = await manager.get<{ detail: string }>(`/admin/usage/${queryOf(other)}`);
+  assertProblem(foreign, { status: 403, code: 'forbidden' });
+  assert.match(foreign.body.detail, /Ask an administrator for the role\./);
+});
+
 test('a manager cancels and deletes a job of a member, who is told why and by which role', async () => {
   const job = await submitJob(member, { command: waitForGoScript, runtime: 0.1 }, undefined, managed);
   const path = `/admin${jobPath(job)}`;
+  const short = await sendJson(manager, 'POST', `${path}cancel/`, { reason: 'ab' });
+  assert.match(short.text, /reason must have at least three characters/);
   for (const body of [{}, { reason: ' x ' }, { reason: 'x'.repeat(501) }])
     assertProblem(await sendJson(manager, 'POST', `${path}cancel/`, body), { status: 400, code: 'invalid_body' });
   assert.equal((await manager.send('POST', `${path}cancel/`)).status, 400);

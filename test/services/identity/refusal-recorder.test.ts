@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
+import { createAuditTrail } from '../../../src/services/identity/audit-trail.ts';
 import { createRefusalRecorder } from '../../../src/services/identity/refusal-recorder.ts';
-import { listAudit } from '../../../src/store/identity/audit.ts';
+import { inTransaction } from '../../../src/store/database/transaction.ts';
+import { insertAudit, listAudit } from '../../../src/store/identity/audit.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 
 let database: TestDatabase;
@@ -44,4 +46,38 @@ test('many clients together cannot fill the audit trail', async () => {
   const records = await record(flood);
   assert.equal(records.length, 2001);
   assert.equal(countOf(records), 5000);
+});
+
+test('the audit trail is newest first, though refused requests are recorded later than they came', async () => {
+  const { db } = database;
+  let time = Date.now() + 1_000_000;
+  const recorder = createRefusalRecorder({ db, now: () => time, log, writeIntervalMs: 1_000_000 });
+  const error = new BursarError('session_ended', 'Your session has ended.');
+  const refuse = (path: string) =>
+    recorder.record({ error, caller: null, address: '192.0.2.9', requestId: 'r', method: 'GET', path });
+  const actor = { userId: '302811', address: null, tokenId: null, sessionId: null, requestId: null };
+  const act = (name: string) =>
+    inTransaction(db, (tx) => insertAudit(tx, { actor, act: name, subject: '', details: {}, at: time }));
+  refuse('/first/');
+  time += 1000;
+  await act('second');
+  time += 1000;
+  refuse('/third/');
+  time += 1000;
+  await act('fourth');
+  await recorder.stop();
+
+  const trail = createAuditTrail(db);
+  const expected = ['fourth', 'GET /third/', 'second', 'GET /first/'];
+  const records = (await Array.fromAsync(trail.read({}, { limit: 4 }))).flat();
+  const nameOf = ({ act: name, subject }: (typeof records)[number]) => subject || name;
+  assert.deepEqual(records.map(nameOf), expected);
+  const pages: string[] = [];
+  for (let before: number | undefined; pages.length < 4; ) {
+    const [record] = (await Array.fromAsync(trail.read({}, { limit: 1, before }))).flat();
+    assert.ok(record);
+    pages.push(nameOf(record));
+    before = record.id;
+  }
+  assert.deepEqual(pages, expected);
 });

@@ -2403,6 +2403,14 @@ export type GetUsageData = {
     path?: never;
     query?: {
         /**
+         * Only this HPC system.
+         */
+        hpc?: string;
+        /**
+         * Only this project. Needs `hpc`.
+         */
+        project_name?: string;
+        /**
          * Default: `csv` with the header `Accept: text/csv`, otherwise `json`.
          */
         format?: 'json' | 'csv';
@@ -2429,6 +2437,14 @@ export type GetUsageOfUserData = {
     };
     query?: {
         /**
+         * Only this HPC system.
+         */
+        hpc?: string;
+        /**
+         * Only this project. Needs `hpc`.
+         */
+        project_name?: string;
+        /**
          * Default: `csv` with the header `Accept: text/csv`, otherwise `json`.
          */
         format?: 'json' | 'csv';
@@ -2449,6 +2465,14 @@ export type GetUsageOfAllUsersData = {
     body?: never;
     path?: never;
     query?: {
+        /**
+         * Only this HPC system.
+         */
+        hpc?: string;
+        /**
+         * Only this project. Needs `hpc`.
+         */
+        project_name?: string;
         /**
          * Default: `csv` with the header `Accept: text/csv`, otherwise `json`.
          */
@@ -3223,7 +3247,7 @@ export type ListAuditRecordsData = {
          */
         limit?: number;
         /**
-         * Only records with a smaller id, for the next page.
+         * The id of the last record of the page before: only the older ones.
          */
         before?: number;
         /**

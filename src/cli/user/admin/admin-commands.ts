@@ -70,7 +70,13 @@ function projectAdministration(admin: Command): void {
   projectOf('members', 'list the members of a project').action(runs(load, 'listMembers'));
   projectOf('set-member', 'add, remove or ban a member, or change the role')
     .argument(...userArgument)
-    .addOption(new Option('--status <status>', 'default: active').choices(['active', 'removed', 'banned']))
+    .addOption(
+      new Option('--status <status>', 'default: that of the member, or active for a new one').choices([
+        'active',
+        'removed',
+        'banned',
+      ]),
+    )
     .addOption(new Option('--role <role>', 'in the project').choices(['member', 'manager']))
     .requiredOption(...reasonOption)
     .action(runs(load, 'setMember'));
@@ -129,6 +135,8 @@ function jobAdministration(admin: Command): void {
   ).action(runs(() => import('../quotas/statement.ts')));
   userCommand(admin, 'usage', 'show the charged time by month, project and user')
     .argument('[user]', 'user identifier; default: all users', 'all')
+    .option('--system <name>', 'only on this system')
+    .option('--project <name>', 'only in this project; needs --system')
     .option('--csv', 'print CSV')
     .action(runs(() => import('../quotas/usage.ts')));
   eventOptions(userCommand(admin, 'events', 'list the events of a user').argument(...userArgument)).action(

@@ -111,17 +111,23 @@ interface MemberOptions extends ProjectOptions {
 
 /** Adds, removes or bans a member, or changes the role. */
 export async function setMember(context: Context, options: MemberOptions): Promise<void> {
-  const { status, role, reason } = options;
-  if (status === undefined && role === undefined)
-    throw usageError('Nothing would change.', 'Give --status active, removed or banned, or --role member or manager.');
+  const { user, status, role, reason } = options;
+  const { signal } = context;
   const { api } = await context.client();
-  const path = { ...parseProject(options.project), user_id: options.user };
+  const path = { ...parseProject(options.project), user_id: user };
+  const earlier =
+    status === undefined ? (await api.listMembers({ path, signal })).find((member) => member.user === user) : undefined;
+  if (earlier !== undefined && role === undefined)
+    throw usageError(
+      `Nothing would change: user ${user} is in the project (${earlier.role}, ${earlier.status}).`,
+      'Give --status active, removed or banned, or --role member or manager.',
+    );
   const body = {
-    status: (status ?? 'active') as Member['status'],
+    status: (status ?? earlier?.status ?? 'active') as Member['status'],
     ...(role === undefined ? {} : { role: role as Member['role'] }),
     reason,
   };
-  const member = await api.setMember({ path, body, signal: context.signal });
+  const member = await api.setMember({ path, body, signal });
   if (context.options.json) return await context.printJson(member);
   context.note(`User ${member.user}: ${member.role}, ${member.status}.`);
 }

@@ -8,25 +8,31 @@ interface UsageOptions {
   csv?: boolean;
   /** For `admin usage`: one user, or "all". */
   user?: string;
+  system?: string;
+  project?: string;
 }
 
-export async function run(context: Context, { csv, user }: UsageOptions): Promise<void> {
+export async function run(context: Context, { csv, user, system, project }: UsageOptions): Promise<void> {
   if (csv && context.options.json) throw usageError('--csv and --json exclude each other.');
   const { api } = await context.client();
   const { signal } = context;
   const path = { user_id: user ?? '' };
+  const query = {
+    ...(system === undefined ? {} : { hpc: system }),
+    ...(project === undefined ? {} : { project_name: project }),
+  };
   if (csv) {
-    const request = { query: { format: 'csv' }, signal, as: 'text' } as const;
+    const request = { query: { ...query, format: 'csv' }, signal, as: 'text' } as const;
     if (user === undefined) return await context.print(await api.getUsage(request));
     if (user === 'all') return await context.print(await api.getUsageOfAllUsers(request));
     return await context.print(await api.getUsageOfUser({ path, ...request }));
   }
   const usage =
     user === undefined
-      ? await api.getUsage({ signal })
+      ? await api.getUsage({ query, signal })
       : user === 'all'
-        ? await api.getUsageOfAllUsers({ signal })
-        : await api.getUsageOfUser({ path, signal });
+        ? await api.getUsageOfAllUsers({ query, signal })
+        : await api.getUsageOfUser({ path, query, signal });
   await context.printTable(usage, columns(user !== undefined), 'No job has ended yet.');
 }
 
