@@ -39,6 +39,7 @@ export const errorTitles = {
   job_not_finished: 'The job has not ended',
   too_many_files: 'The folder has more files than can be listed or packed',
   too_many_webhooks: 'The caller has reached the maximum number of webhooks',
+  too_many_tokens: 'The caller has reached the maximum number of valid tokens',
   events_expired: 'The requested events have expired',
   webhook_refused: 'Webhooks to this URL are not allowed',
   too_many_jobs: 'The caller or the project has too many unfinished jobs',

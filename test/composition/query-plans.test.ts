@@ -121,7 +121,13 @@ async function useServer(url: string, token: string, adminToken: string, cleanup
     ...[`/admin/jobs/?limit=5&user_id=${ended.owner}`, '/admin/usage/', `/admin/usage/${ended.owner}/`],
     `/admin/job-summaries/?job_id=${ended.job_id.slice(0, 8)}`,
     ...['/admin/job-summaries/?limit=5', `/admin/job-summaries/?user_id=${ended.owner}&limit=5`],
-    ...['/admin/systems/', '/admin/audit/?limit=5', `/admin/audit/?limit=5&actor=${ended.owner}`, `/admin/accounts/${ended.owner}/`, `/admin/quotas/${ended.owner}/`],
+    ...[
+      '/admin/systems/',
+      '/admin/audit/?limit=5',
+      `/admin/audit/?limit=5&actor=${ended.owner}`,
+      `/admin/accounts/${ended.owner}/`,
+      `/admin/quotas/${ended.owner}/`,
+    ],
   ];
   for (const path of adminPaths) assert.equal((await admin.get(path)).status, 200, path);
   await endpoint.waitForRequests(4);

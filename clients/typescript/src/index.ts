@@ -8,4 +8,5 @@ export type * from './generated/types.ts';
 export type { Event as BursarEvent, File as JobFile } from './generated/types.ts';
 export type { ClientOptions, RequestBody } from './http.ts';
 export { JobHandle, type JobReference, type LogOptions, type WaitOptions } from './job.ts';
+export { readAllPages } from './pages.ts';
 export type { JobInput, JobRequest, SubmitOptions, UploadProgress, UploadSource } from './submit.ts';

@@ -23,7 +23,8 @@ export interface TextRule {
 }
 
 const integerText = /^[+-]?\d{1,15}$/;
-const numberText = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+// Without `\d+\.?\d*`: digits that could belong to both parts would take quadratic time.
+const numberText = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this pattern finds control characters
 const controlCharacter = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 

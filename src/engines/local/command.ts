@@ -48,7 +48,9 @@ async function resolveScript(script: string, args: string[], context: CommandCon
   const file = await readScriptFile(directory, script);
   if ('rejected' in file) return file;
   // The kernel also passes the rest of the line as a single argument.
-  const [, interpreter = '', argument] = /^#!\s*(\S*)\s*(.*?)\s*$/.exec(file.firstLine) ?? [];
+  const line = file.firstLine.replace(/^#!/, '').trim();
+  const [interpreter = ''] = line.split(/\s/, 1);
+  const argument = line.slice(interpreter.length).trim();
   const { found, problem } = await findProgram(resolve(directory, interpreter), context);
   if (found === null) return { rejected: `${script} cannot be run by ${interpreter}: ${problem}` };
   return { program: found, args: [...(argument ? [argument] : []), file.path, ...args] };

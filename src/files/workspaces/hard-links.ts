@@ -5,8 +5,17 @@ export interface LinkedFile {
 }
 
 /**
- * Returns a function that tells whether all hard links of a file are inside the workspace. A job can create a hard link
- * in its own folder to a file elsewhere. Such a file has more links than the workspace contains.
+ * Whether all hard links of a file are among the files of its workspace. A job can create a hard link in its own folder to a
+ * file elsewhere. Such a file has more links than the workspace contains. Reads the files only until all links are found.
+ */
+export async function hasOnlyInnerLinks({ id, links }: LinkedFile, files: AsyncIterable<LinkedFile>): Promise<boolean> {
+  let count = 0;
+  for await (const file of files) if (file.id === id && ++count === links) return true;
+  return false;
+}
+
+/**
+ * Returns a function that tells the same of many files of one workspace.
  *
  * `count` runs at most once, and only when the first file with several links is checked.
  */

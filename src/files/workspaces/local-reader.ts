@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { requireJobId } from '../safe-paths.ts';
 import { streamRange } from './file-streams.ts';
-import { countLinks, createHardLinkCheck, type LinkedFile } from './hard-links.ts';
+import { countLinks, createHardLinkCheck, hasOnlyInnerLinks, type LinkedFile } from './hard-links.ts';
 import { createProtection } from './protected-files.ts';
 import { type FileName, openFolder, openRegularFile } from './safe-open.ts';
 import { type WalkedEntry, walkFolder } from './walk-folder.ts';
@@ -30,36 +30,40 @@ export function createLocalReader(
   const isProtected = createProtection(protectedFiles);
   const workspacePath = (jobId: string) => join(root, requireJobId(jobId));
 
-  function createLinkCheck(workspace: string): LinkCheck {
-    const hasOnlyInnerLinks = createHardLinkCheck(() => countLinks(listLinkedFiles(workspace)));
+  function createLinkCheck(areLinksInside: (file: LinkedFile) => Promise<boolean>): LinkCheck {
     return async (stats) => {
       // A protected file has its own name outside the workspace, so it has at least two links here. The system counts them.
       if (stats.nlink === 1n) return true;
       // While the names are counted, a job can move one so that it counts twice. Therefore they alone do not decide.
-      return !isProtected(stats) && (await hasOnlyInnerLinks(toLinkedFile(stats)));
+      return !isProtected(stats) && (await areLinksInside(toLinkedFile(stats)));
     };
   }
 
-  async function openInWorkspace(workspace: string, path: readonly FileName[]) {
+  /** For many files: the workspace is read once. */
+  const createLinkChecks = (workspace: string, signal: AbortSignal) =>
+    createLinkCheck(createHardLinkCheck(() => countLinks(listLinkedFiles(workspace, signal))));
+
+  async function openInWorkspace(workspace: string, path: readonly FileName[], signal: AbortSignal) {
     const folder = await openFolder(workspace, path.slice(0, -1));
     if (folder === undefined) return undefined;
-    return await openRegularFile(folder, path.at(-1) ?? '', createLinkCheck(workspace)).finally(() => folder.close());
+    const check = createLinkCheck((file) => hasOnlyInnerLinks(file, listLinkedFiles(workspace, signal)));
+    return await openRegularFile(folder, path.at(-1) ?? '', check).finally(() => folder.close());
   }
 
   async function* walk(jobId: string, folder: readonly string[], signal: AbortSignal): AsyncGenerator<WalkedEntry> {
     const workspace = workspacePath(jobId);
     const top = ['files', ...folder];
     if (folder.length > 0) await requireFolder(workspace, top);
-    const hasOnlyInnerLinks = createLinkCheck(workspace);
+    const mayOpen = createLinkChecks(workspace, signal);
     for await (const entry of limitEntries(walkFolder(workspace, top), maxEntries)) {
       if (signal.aborted) return;
       const { stats } = entry;
-      if (stats.isDirectory() || (stats.isFile() && (await hasOnlyInnerLinks(stats)))) yield entry;
+      if (stats.isDirectory() || (stats.isFile() && (await mayOpen(stats)))) yield entry;
     }
   }
 
-  async function openContent({ folder, name }: WalkedEntry, hasOnlyInnerLinks: LinkCheck) {
-    const file = await openRegularFile(folder, name, hasOnlyInnerLinks);
+  async function openContent({ folder, name }: WalkedEntry, mayOpen: LinkCheck) {
+    const file = await openRegularFile(folder, name, mayOpen);
     return file && streamRange(file.handle, 0, Number(file.stats.size), false);
   }
 
@@ -78,8 +82,8 @@ export function createLocalReader(
       return folder !== undefined;
     },
 
-    async openFile(jobId, path) {
-      const file = await openInWorkspace(workspacePath(jobId), ['files', ...path]);
+    async openFile(jobId, path, signal) {
+      const file = await openInWorkspace(workspacePath(jobId), ['files', ...path], signal);
       if (file === undefined) throw fileNotFound();
       const { handle, stats } = file;
       let isRead = false;
@@ -99,7 +103,7 @@ export function createLocalReader(
     },
 
     async *archive(jobId, folder, signal) {
-      const hasOnlyInnerLinks = createLinkCheck(workspacePath(jobId));
+      const mayOpen = createLinkChecks(workspacePath(jobId), signal);
       for await (const walked of walk(jobId, folder, signal)) {
         const { stats } = walked;
         const entry = {
@@ -109,14 +113,14 @@ export function createLocalReader(
         };
         if (stats.isDirectory()) yield { ...entry, kind: 'folder' };
         else {
-          const open = () => openContent(walked, hasOnlyInnerLinks);
+          const open = () => openContent(walked, mayOpen);
           yield { ...entry, kind: 'file', size: Number(stats.size), open };
         }
       }
     },
 
-    async readLog(jobId, log, { offset, maxBytes }) {
-      const file = await openInWorkspace(workspacePath(jobId), [log]);
+    async readLog(jobId, log, { offset, maxBytes }, signal) {
+      const file = await openInWorkspace(workspacePath(jobId), [log], signal);
       if (file === undefined) return undefined;
       try {
         const size = Number(file.stats.size);
@@ -138,8 +142,12 @@ async function requireFolder(workspace: string, names: readonly FileName[]): Pro
   await folder.close();
 }
 
-async function* listLinkedFiles(workspace: string): AsyncGenerator<LinkedFile> {
-  for await (const { stats } of walkFolder(workspace, [])) if (stats.isFile()) yield toLinkedFile(stats);
+/** Ends early if the reader has gone: the files with several links then count as absent. */
+async function* listLinkedFiles(workspace: string, signal: AbortSignal): AsyncGenerator<LinkedFile> {
+  for await (const { stats } of walkFolder(workspace, [])) {
+    if (signal.aborted) return;
+    if (stats.isFile()) yield toLinkedFile(stats);
+  }
 }
 
 const toLinkedFile = ({ dev, ino, nlink }: BigIntStats): LinkedFile => ({ id: `${dev}:${ino}`, links: Number(nlink) });

@@ -43,6 +43,7 @@ export const statusByCode = {
   too_many_files: 409,
   idempotency_key_in_use: 409,
   too_many_webhooks: 409,
+  too_many_tokens: 409,
   events_expired: 410,
   files_deleted: 410,
   too_large: 413,

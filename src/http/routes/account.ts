@@ -13,6 +13,19 @@ const tag = 'account';
 const tokenParam = { token_id: Type.String({ description: 'The id of the token.' }) };
 const tokenIdOf = (request: FastifyRequest) => numericIdOf(request, 'token_id');
 
+const TokenQuery = Type.Object({
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 200, description: 'Maximum number of tokens. Default: 100.' }),
+  ),
+  before: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'The id of the last token of the page before: only the older ones.',
+    }),
+  ),
+});
+
 /** The account and the tokens of the caller. */
 export function accountRoutes(app: FastifyInstance, account: AccountService): void {
   addResource(app, '/me/', {
@@ -29,10 +42,11 @@ export function accountRoutes(app: FastifyInstance, account: AccountService): vo
     GET: {
       access: { action: 'tokens.read', reach: 'own' },
       schema: {
-        ...describeRoute(tag, 'listTokens', 'List your tokens', { 200: Type.Array(Type.Ref('Token')) }),
+        ...describeRoute(tag, 'listTokens', 'List your tokens, newest first', { 200: Type.Array(Type.Ref('Token')) }),
         description: 'Also expired and revoked ones. No list shows a token itself.',
+        querystring: TokenQuery,
       },
-      handler: (request) => account.listTokens(actorOf(request).userId),
+      handler: (request) => account.listTokens(actorOf(request).userId, request.query as Static<typeof TokenQuery>),
     },
     POST: {
       access: { action: 'tokens.write', reach: 'own' },
@@ -74,8 +88,10 @@ export function adminTokenRoutes(app: FastifyInstance, account: AccountService, 
         ...describeRoute(user.tag, 'listTokensOfUser', user.describe('tokens'), { 200: Type.Array(Type.Ref('Token')) }),
         description: 'Also expired and revoked ones. No list shows a token itself.',
         params: Type.Object({ ...user.params }),
+        querystring: TokenQuery,
       },
-      handler: async (request) => account.listTokens((await user.ownerOf(request)) ?? ''),
+      handler: async (request) =>
+        account.listTokens((await user.ownerOf(request)) ?? '', request.query as Static<typeof TokenQuery>),
     },
     DELETE: {
       access: { action: 'tokens.write', reach: 'others' },

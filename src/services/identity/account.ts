@@ -8,13 +8,22 @@ import type { Db } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import { listMemberships } from '../../store/identity/members.ts';
-import { findToken, listTokens, revokeToken, type TokenLimit, type TokenRecord } from '../../store/identity/tokens.ts';
+import {
+  findToken,
+  listTokenPage,
+  listTokens,
+  revokeToken,
+  type TokenLimit,
+  type TokenRecord,
+} from '../../store/identity/tokens.ts';
 import { findUser } from '../../store/identity/users.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
 import { requireProject, requireSystem, type Systems } from '../scope.ts';
 import type { Actor, Caller } from './actor.ts';
 import { RefusedAccess } from './refused-access.ts';
-import { issueRecordedToken } from './tokens.ts';
+import { issueRequestedToken } from './tokens.ts';
+
+const defaultPageSize = 100;
 
 export interface AccountServiceDeps {
   db: Db;
@@ -76,7 +85,8 @@ export function createAccountService({ db, systems, tokens, now, publishAccess }
       };
     },
 
-    listTokens: async (userId: string) => (await listTokens(db, userId)).map(toPublic),
+    listTokens: async (userId: string, page: { limit?: number; before?: number }) =>
+      (await listTokenPage(db, userId, { limit: defaultPageSize, ...page })).map(toPublic),
 
     /**
      * A token of Bursar cannot create one that can do more or lives longer than itself. A person who has signed in, with a
@@ -102,7 +112,7 @@ export function createAccountService({ db, systems, tokens, now, publishAccess }
       // The stored response is without the secret: the database has no secret of a token, and no other token gets it.
       const created = await runOnce(db, request, now(), async (tx) => {
         const newToken = { userId: caller.userId, name: body.name, scopes, ...limit, expiresAt };
-        const { id, token } = await issueRecordedToken(tx, newToken, { actor: caller }, now());
+        const { id, token } = await issueRequestedToken(tx, newToken, { actor: caller }, now());
         secret = token;
         const record = await findToken(tx, id);
         if (record === undefined) throw new Error('the new token is not stored');

@@ -17,7 +17,7 @@ import {
 } from '../../store/identity/device-requests.ts';
 import { findUser } from '../../store/identity/users.ts';
 import type { Actor } from './actor.ts';
-import { createSecret, hashToken, issueRecordedToken } from './tokens.ts';
+import { createSecret, hashToken, hasRoomForToken, issueRequestedToken, tooManyTokens } from './tokens.ts';
 
 export interface DeviceFlowDeps {
   db: Db;
@@ -114,10 +114,11 @@ export function createDeviceFlow({ db, tokens, now }: DeviceFlowDeps) {
   ): Promise<PollResult> {
     if ((await findUser(tx, userId))?.disabledAt !== null) return failure('access_denied', 'The user is disabled.');
     await deleteDeviceRequest(tx, id);
+    if (!(await hasRoomForToken(tx, userId, now()))) return failure('access_denied', tooManyTokens);
     const lifeMs = days * msPerDay;
     const request = { userId, name, scopes, expiresAt: now() + lifeMs };
     const audit = { actor: { userId, tokenId: null, sessionId: null, ...from }, details: { device: id } };
-    const issued = await issueRecordedToken(tx, request, audit, now());
+    const issued = await issueRequestedToken(tx, request, audit, now());
     return { kind: 'token', token: issued.token, expiresInSeconds: lifeMs / 1000, scopes };
   }
 

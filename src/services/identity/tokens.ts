@@ -1,8 +1,9 @@
 import { hash, randomBytes } from 'node:crypto';
+import { BursarError } from '../../domain/errors.ts';
 import { formatScopes, type TokenScope } from '../../domain/identity/policy.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
 import { type AuditActor, insertAudit } from '../../store/identity/audit.ts';
-import { insertToken, noLimit, type TokenLimit } from '../../store/identity/tokens.ts';
+import { countValidTokens, insertToken, noLimit, type TokenLimit } from '../../store/identity/tokens.ts';
 
 /** Scanners for leaked secrets find tokens of Bursar by this prefix. */
 export const tokenPrefix = 'bursar_';
@@ -44,6 +45,27 @@ export async function issueRecordedToken(
     at: now,
   });
   return issued;
+}
+
+/** More than anybody keeps track of. */
+const maxValidTokens = 100;
+export const tooManyTokens = `You have ${maxValidTokens} valid tokens. Revoke one that you do not need: GET /me/tokens/ lists them.`;
+
+/**
+ * Like `issueRecordedToken`, for a user who asks for it, who may have a limited number of tokens. They are counted after the
+ * record in the audit trail, because that makes concurrent requests wait.
+ */
+export async function issueRequestedToken(
+  ...[tx, request, audit, now]: Parameters<typeof issueRecordedToken>
+): Promise<{ id: number; token: string }> {
+  const issued = await issueRecordedToken(tx, request, audit, now);
+  if ((await countValidTokens(tx, request.userId, now)) > maxValidTokens)
+    throw new BursarError('too_many_tokens', tooManyTokens);
+  return issued;
+}
+
+export async function hasRoomForToken(tx: Tx, userId: string, now: number): Promise<boolean> {
+  return (await countValidTokens(tx, userId, now)) < maxValidTokens;
 }
 
 type SecretPrefix = 'bursar_' | `bursar_${'session' | 'code' | 'attempt' | 'device'}_`;

@@ -8,9 +8,9 @@ import type { JobAction } from './find-job.ts';
 import { createJobListCache } from './job-list-cache.ts';
 import { type JobSummaryQuery, listJobSummaries } from './job-summaries.ts';
 import { type JobListQuery, listJobs, readJob } from './read-jobs.ts';
-import { createSearchQueue } from './search-queue.ts';
 import { type Submission, type SubmissionDeps, submitJob } from './submit-job.ts';
 import { readTimeline } from './timeline.ts';
+import { createUserQueue } from './user-queue.ts';
 
 export interface JobServiceDeps
   extends Omit<SubmissionDeps, 'checkInput' | 'abandonedClaims'>,
@@ -27,7 +27,7 @@ export function createJobService(deps: JobServiceDeps) {
   const { db, systems, userTopic } = deps;
   const submissionDeps = { ...deps, checkInput: createInputCheck(deps), abandonedClaims: createAbandonedClaims() };
   const lists = { db, systems, jobListCache: createJobListCache(deps.jobListCacheBytes) };
-  const enqueueSearch = createSearchQueue();
+  const enqueueSearch = createUserQueue(1);
   return {
     list: (owner: Owner, scope: PathScope, query: JobListQuery) => listJobs(lists, owner, scope, query),
     /** `caller` is the user who reads them; `owner` is undefined for the jobs of all users. */

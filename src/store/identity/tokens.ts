@@ -81,6 +81,28 @@ export async function listTokens(db: Db, userId?: string): Promise<TokenRecord[]
   return rows.map(toTokenRecord);
 }
 
+/** Lists tokens of a user, newest first, those before an id if it is given. */
+export async function listTokenPage(
+  db: Db,
+  userId: string,
+  { limit, before }: { limit: number; before?: number | undefined },
+): Promise<TokenRecord[]> {
+  let query = selectTokens(db).where('user_id', '=', userId).orderBy('tokens.id', 'desc').limit(limit);
+  if (before !== undefined) query = query.where('tokens.id', '<', before);
+  return (await query.execute()).map(toTokenRecord);
+}
+
+export async function countValidTokens(db: Db, userId: string, now: number): Promise<number> {
+  const { count } = await db
+    .selectFrom('tokens')
+    .select((eb) => eb.fn.countAll().as('count'))
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
 /** Returns false if there is no such token. Revoking it again changes nothing. */
 export async function revokeToken(db: Db, id: number, now: number): Promise<boolean> {
   const row = await db

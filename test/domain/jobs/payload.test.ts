@@ -69,6 +69,13 @@ describe('parsePayload for a batch system', () => {
     assert.equal(parse({ command: 'true', node_number: '1', core_number: '+1', runtime: '.5' }).runtimeHours, 0.5);
   });
 
+  test('rejects a long text of digits in linear time', () => {
+    // In quadratic time this would take hours.
+    const digits = '1'.repeat(5_000_000);
+    for (const runtime of [`${digits}x`, `${digits}.${digits}x`, `1e${digits}x`])
+      assert.deepEqual(invalidFields({ command: 'true', runtime }), ['runtime']);
+  });
+
   test('rejects values above the limits', () => {
     assert.deepEqual(invalidFields({ command: 'true', node_number: 65 }), ['node_number']);
     assert.deepEqual(invalidFields({ command: 'true', core_number: 129 }), ['core_number']);

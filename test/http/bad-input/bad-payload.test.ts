@@ -29,6 +29,20 @@ describe('rejects a Payload', () => {
     assertProblem(await submit('hpc_one'), { status: 400, code: 'invalid_payload', message: /missing.*Send it/ });
   });
 
+  test('that is nested three thousand deep, with an Idempotency-Key too', async () => {
+    const payload = `{"command":"true","title":${'['.repeat(3000)}${']'.repeat(3000)}}`;
+    for (const path of ['/jobs/hpc_one/', '/jobs/hpc_one/proj_hpc_one_01/', '/quotes/hpc_one/']) {
+      const headers = [
+        bearerHeader(server.userToken),
+        ['content-disposition', 'attachment; filename=job.zip'],
+        ['payload', payload],
+        ['idempotency-key', `deep ${path}`.replace(' ', '-')],
+      ] as [string, string][];
+      const response = await sendRawRequest(server.url, { method: 'POST', path, headers });
+      assert.equal(response.status, 400, response.text);
+    }
+  });
+
   test('that was sent twice', async () => {
     const payload = JSON.stringify(valid.hpc_one);
     const response = await submit('hpc_one', payload, payload);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { readAllPages } from '#client';
 import { allScopes } from '../../../src/domain/identity/policy.ts';
 import { type ApiResponse, type Caller, createCaller } from '../../support/api.ts';
 import { loadOpenApiContract, type OpenApiContract } from '../../support/contract.ts';
@@ -87,6 +88,36 @@ test('a token cannot create one with more scopes or a longer life, nor revoke on
   const refused = await weak.caller.send('DELETE', `/me/tokens/${strong.id}/`);
   assertProblem(refused, { status: 403, code: 'forbidden' });
   assert.equal((await strong.caller.get('/jobs/')).status, 200);
+});
+
+test('a user has at most 100 valid tokens, which are listed by pages, newest first', async () => {
+  const owner = contract.callerFor(await server.token('302799'));
+  const created: Token[] = [];
+  for (let count = 1; count < 100; count += 1) created.push((await create(owner, { name: `token ${count}` })).body);
+  const refused = await create(owner, { name: 'one more' });
+  assertProblem(refused, { status: 409, code: 'too_many_tokens', message: /100 valid tokens\. Revoke one/ });
+  const ids = async (query: string) => (await owner.get<Token[]>(`/me/tokens/${query}`)).body.map(({ id }) => id);
+  const newestFirst = created.map(({ id }) => id).reverse();
+  const all = await ids('');
+  assert.deepEqual(all.slice(0, 99), newestFirst);
+  assert.deepEqual(await ids('?limit=3'), newestFirst.slice(0, 3));
+  assert.deepEqual(await ids(`?limit=5&before=${newestFirst[2]}`), newestFirst.slice(3, 8));
+  assert.deepEqual(
+    (await admin.get<Token[]>('/admin/users/302799/tokens/?limit=2')).body.map(({ id }) => id),
+    newestFirst.slice(0, 2),
+  );
+  for (const query of ['?limit=0', '?limit=201', '?before=0', '?after=1'])
+    assert.equal((await owner.get(`/me/tokens/${query}`)).status, 400, query);
+
+  assert.equal((await owner.send('DELETE', `/me/tokens/${newestFirst[0]}/`)).status, 200);
+  const concurrent = await Promise.all(['a', 'b', 'c', 'd'].map((name) => create(owner, { name })));
+  assert.deepEqual(concurrent.map(({ status }) => status).sort(), [201, 409, 409, 409]);
+  const listed = await readAllPages(async ({ limit, before }) => {
+    const page = before === undefined ? '' : `&before=${before}`;
+    return (await owner.get<Token[]>(`/me/tokens/?limit=${Math.min(limit, 200)}${page}`)).body;
+  });
+  assert.equal(listed.filter(({ state }) => state === 'valid').length, 100);
+  assert.equal(listed.length, 101);
 });
 
 test('a revoked token is refused at once, and revoking it can be repeated', async () => {

@@ -234,7 +234,7 @@ export type Problem = {
 /**
  * Stable identifier of the kind of error, for programs.
  */
-export type ErrorCode = 'bad_request' | 'invalid_payload' | 'invalid_content_disposition' | 'invalid_body' | 'invalid_zip' | 'start_file_missing' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'webhook_refused' | 'token_missing' | 'token_invalid' | 'session_ended' | 'sign_in_failed' | 'forbidden' | 'csrf_refused' | 'user_disabled' | 'insufficient_scope' | 'not_a_member' | 'banned' | 'project_closed' | 'no_grant' | 'quota_exceeded' | 'not_found' | 'system_unknown' | 'project_unknown' | 'job_unknown' | 'file_unknown' | 'quota_unknown' | 'user_unknown' | 'token_unknown' | 'session_unknown' | 'webhook_unknown' | 'method_not_allowed' | 'timeout' | 'conflict' | 'identity_conflict' | 'job_not_finished' | 'too_many_files' | 'idempotency_key_in_use' | 'too_many_webhooks' | 'events_expired' | 'files_deleted' | 'too_large' | 'unsupported_encoding' | 'range_not_satisfiable' | 'expectation_failed' | 'idempotency_key_reused' | 'too_many_requests' | 'too_many_jobs' | 'too_many_listeners' | 'headers_too_large' | 'internal' | 'files_missing' | 'system_paused' | 'server_busy' | 'unavailable' | 'database_unavailable' | 'storage_unavailable';
+export type ErrorCode = 'bad_request' | 'invalid_payload' | 'invalid_content_disposition' | 'invalid_body' | 'invalid_zip' | 'start_file_missing' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'webhook_refused' | 'token_missing' | 'token_invalid' | 'session_ended' | 'sign_in_failed' | 'forbidden' | 'csrf_refused' | 'user_disabled' | 'insufficient_scope' | 'not_a_member' | 'banned' | 'project_closed' | 'no_grant' | 'quota_exceeded' | 'not_found' | 'system_unknown' | 'project_unknown' | 'job_unknown' | 'file_unknown' | 'quota_unknown' | 'user_unknown' | 'token_unknown' | 'session_unknown' | 'webhook_unknown' | 'method_not_allowed' | 'timeout' | 'conflict' | 'identity_conflict' | 'job_not_finished' | 'too_many_files' | 'idempotency_key_in_use' | 'too_many_webhooks' | 'too_many_tokens' | 'events_expired' | 'files_deleted' | 'too_large' | 'unsupported_encoding' | 'range_not_satisfiable' | 'expectation_failed' | 'idempotency_key_reused' | 'too_many_requests' | 'too_many_jobs' | 'too_many_listeners' | 'headers_too_large' | 'internal' | 'files_missing' | 'system_paused' | 'server_busy' | 'unavailable' | 'database_unavailable' | 'storage_unavailable';
 
 export type Quote = {
     project_hpc: string;
@@ -3597,7 +3597,16 @@ export type ListTokensOfUserData = {
          */
         user_id: string;
     };
-    query?: never;
+    query?: {
+        /**
+         * Maximum number of tokens. Default: 100.
+         */
+        limit?: number;
+        /**
+         * The id of the last token of the page before: only the older ones.
+         */
+        before?: number;
+    };
     url: '/admin/users/{user_id}/tokens/';
 };
 
@@ -4073,7 +4082,16 @@ export type GetMeResponse = GetMeResponses[keyof GetMeResponses];
 export type ListTokensData = {
     body?: never;
     path?: never;
-    query?: never;
+    query?: {
+        /**
+         * Maximum number of tokens. Default: 100.
+         */
+        limit?: number;
+        /**
+         * The id of the last token of the page before: only the older ones.
+         */
+        before?: number;
+    };
     url: '/me/tokens/';
 };
 

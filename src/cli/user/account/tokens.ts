@@ -1,4 +1,4 @@
-import type { Token } from '#client';
+import { readAllPages, type Token } from '#client';
 import type { Context } from '../context.ts';
 import { parseCount } from '../parse-options.ts';
 import type { Column } from '../terminal/table.ts';
@@ -6,7 +6,8 @@ import { relativeTime } from '../terminal/time.ts';
 
 export async function list(context: Context): Promise<void> {
   const { api } = await context.client();
-  const tokens = await api.listTokens({ signal: context.signal });
+  const { signal } = context;
+  const tokens = await readAllPages((query) => api.listTokens({ query, signal }));
   await context.printTable(tokens, tokenColumns(context), 'You have no tokens of Bursar.');
 }
 

@@ -1,4 +1,4 @@
-import type { User } from '#client';
+import { readAllPages, type User } from '#client';
 import { sessionColumns } from '../account/sessions.ts';
 import { tokenColumns } from '../account/tokens.ts';
 import type { Context } from '../context.ts';
@@ -73,7 +73,9 @@ async function report(context: Context, user: User): Promise<void> {
 
 export async function listTokens(context: Context, { user }: UserOptions): Promise<void> {
   const { api } = await context.client();
-  const tokens = await api.listTokensOfUser({ path: { user_id: user }, signal: context.signal });
+  const { signal } = context;
+  const path = { user_id: user };
+  const tokens = await readAllPages((query) => api.listTokensOfUser({ path, query, signal }));
   await context.printTable(tokens, tokenColumns(context), `User ${user} has no tokens.`);
 }
 

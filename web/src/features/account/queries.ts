@@ -1,4 +1,4 @@
-import type { Delivery } from '@bursar/client';
+import { type Delivery, readAllPages } from '@bursar/client';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { bursar } from '../../client/bursar.ts';
 
@@ -12,7 +12,7 @@ export const accountKeys = {
 /** The tokens and sessions may change elsewhere, and no event says so. */
 export const tokensQuery = queryOptions({
   queryKey: accountKeys.tokens,
-  queryFn: ({ signal }) => bursar.api.listTokens({ signal }),
+  queryFn: ({ signal }) => readAllPages((query) => bursar.api.listTokens({ query, signal })),
   staleTime: 10_000,
 });
 

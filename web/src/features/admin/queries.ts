@@ -1,4 +1,4 @@
-import type { AuditRecord } from '@bursar/client';
+import { type AuditRecord, readAllPages } from '@bursar/client';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { bursar } from '../../client/bursar.ts';
 import { keys } from '../../client/queries.ts';
@@ -29,7 +29,8 @@ export const userQuery = (userId: string) =>
 export const userTokensQuery = (userId: string) =>
   queryOptions({
     queryKey: [...adminKeys.users, userId, 'tokens'],
-    queryFn: ({ signal }) => bursar.api.listTokensOfUser({ path: { user_id: userId }, signal }),
+    queryFn: ({ signal }) =>
+      readAllPages((query) => bursar.api.listTokensOfUser({ path: { user_id: userId }, query, signal })),
     ...fresh,
   });
 

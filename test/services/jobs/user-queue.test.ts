@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createSearchQueue } from '../../../src/services/jobs/search-queue.ts';
+import { createUserQueue } from '../../../src/services/jobs/user-queue.ts';
 
 test('searches of one user run one after another, and those of others beside them', async () => {
-  const enqueue = createSearchQueue();
+  const enqueue = createUserQueue(1);
   const started: string[] = [];
   const first = Promise.withResolvers<void>();
   const search = (name: string, until: Promise<void>) => async () => {
@@ -24,4 +24,16 @@ test('searches of one user run one after another, and those of others beside the
   assert.equal(await results[3], 'fourth');
   await refused;
   assert.deepEqual(started, ['first', 'of the other', 'second', 'fourth']);
+});
+
+test('as many tasks of a user run beside each other as are allowed', async () => {
+  const enqueue = createUserQueue(2);
+  let [running, most] = [0, 0];
+  const task = async () => {
+    most = Math.max(most, ++running);
+    await new Promise(setImmediate);
+    running -= 1;
+  };
+  await Promise.all(Array.from({ length: 10 }, () => enqueue('one', task)));
+  assert.equal(most, 2);
 });
