@@ -3,6 +3,7 @@ import { realpathSync, statSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseDatabaseUrl } from '../config/database-url.ts';
+import { findConfigFile } from '../config/load.ts';
 import { referencesKey } from '../config/references.ts';
 import type { Config } from '../config/schema.ts';
 import type { SlurmEngineConfig, SystemConfig } from '../config/system-schema.ts';
@@ -49,7 +50,7 @@ export function resolveIsolation(config: Config): Map<string, SystemIsolation> {
     systems: systems.map((system) => ({ ...system, workspaceFolder: realName(system.workspaceFolder) })),
     dataFolder: realName(resolve(config.data)),
     host: config.server.host,
-    isShippedConfig: findConfigFile() === null,
+    isShippedConfig: findConfigFile(process.env) === null,
     isRoot: process.getuid?.() === 0,
   });
   if (refusals.length > 0) {
@@ -164,7 +165,7 @@ function findSecrets(config: Config): string[] {
   const dataFolder = resolve(config.data);
   const database = parseDatabaseUrl(config.database.url);
   const sqliteFile = database.kind === 'sqlite' ? resolve(dataFolder, database.file) : null;
-  const configFile = findConfigFile();
+  const configFile = findConfigFile(process.env);
   const systems = Object.values(config.systems);
   const sshFiles = systems.flatMap(({ engine }) => {
     const ssh = engine.kind === 'slurm' ? engine.ssh : undefined;
@@ -183,12 +184,6 @@ function findSecrets(config: Config): string[] {
   ];
 }
 
-/** The configuration file; null if it is the one that comes with Bursar. */
-function findConfigFile(): string | null {
-  const { BURSAR_CONFIG: file } = process.env;
-  return file ? resolve(file) : null;
-}
-
 /**
  * A file that hides another one disappears for running jobs when that one is replaced, as editors do. So the folder is hidden,
  * unless jobs need other files in it.
@@ -205,7 +200,7 @@ function withItsFolder(file: string, readOnly: readonly string[]): string[] {
  * other files in it.
  */
 export function findExposedConfigFile(config: Config, isolations: ReadonlyMap<string, SystemIsolation>): string | null {
-  const file = findConfigFile();
+  const file = findConfigFile(process.env);
   if (file === null) return null;
   const hidden = findSecrets(config)
     .filter((path) => path !== file)

@@ -12,9 +12,14 @@ const maxPort = 65_535;
 /** The configuration that comes with Bursar, used unless `BURSAR_CONFIG` is set. */
 const defaultFile = fileURLToPath(new URL('../../config/bursar.yaml', import.meta.url));
 
+/** The configuration file; null if it is the one that comes with Bursar. */
+export function findConfigFile({ BURSAR_CONFIG: file }: NodeJS.ProcessEnv): string | null {
+  return file ? resolve(file) : null;
+}
+
 /** Reads the file, applies the environment variables, resolves references, validates, adds the defaults and freezes. */
 export function loadConfig(environment: NodeJS.ProcessEnv): Config {
-  const file = environment.BURSAR_CONFIG ? resolve(environment.BURSAR_CONFIG) : defaultFile;
+  const file = findConfigFile(environment) ?? defaultFile;
   const { config, references, errors } = resolveReferences(applyEnvironment(readYaml(file), environment), environment);
   if (errors.length > 0) throw invalidConfig(file, errors);
   return validateConfig(config, file, references);

@@ -8,6 +8,7 @@ import { createCaller, type Job } from '../support/api.ts';
 import { createBrowserClient, formFields } from '../support/browser.ts';
 import { bursar } from '../support/command-line.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
+import { shippedConfig } from '../support/shipped-config.ts';
 import { until } from '../support/until.ts';
 import { createZip } from '../support/zip.ts';
 
@@ -34,6 +35,19 @@ test('the first start prints the URL and a token for each of its two users', asy
   assert.equal((await admin.get('/admin/quotas/301330/')).status, 200);
   assert.equal((await user.get('/admin/quotas/301330/')).status, 403);
   assert.equal((await user.get('/quotas/')).status, 200);
+});
+
+test('a first start with a configuration of its own creates no user, and says how to create one', async (t) => {
+  const own = await spawnServer({ config: shippedConfig() });
+  t.after(() => own.dispose());
+  assert.match(own.stdout(), /There are no users yet\./);
+  assert.doesNotMatch(own.stdout(), /bursar_|300001|301330/);
+  const [, line = ''] = /bursar.* (token create .*)/.exec(own.stdout()) ?? [];
+  const { stdout: token } = await own.bursar(...line.split(' '));
+  const admin = createCaller(own.url, token.trim());
+  assert.equal((await admin.get('/admin/users/')).status, 200);
+  const { body: me } = await admin.get<{ user: string; expires_at: string | null }>('/me/');
+  assert.deepEqual([me.user, me.expires_at === null], ['1', false]);
 });
 
 test('the first start, and "user sign-in-link", print links to sign in with a browser', async () => {

@@ -6,7 +6,7 @@ import { program, runBursar } from './command-line.ts';
 import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
 import { withDatabase } from './database.ts';
 import { checkLog, findTestFile } from './log-secrets.ts';
-import type { ServerOptions, TestServer } from './server.ts';
+import { firstUsers, type ServerOptions, type TestServer } from './server.ts';
 import { createToken } from './tokens.ts';
 
 export interface ServerProcessOptions extends ServerOptions {
@@ -68,9 +68,15 @@ export async function spawnServer(options: ServerProcessOptions = {}): Promise<S
     if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the server did not start:\n${log()}`);
     await sleep(10);
   }
-  // On a first start the tokens follow the first line in the same write.
+  // On a first start the tokens, or that there are no users, follow the first line in the same write.
   const [, url = ''] = /serves (https?:\S+)/.exec(stdout) ?? [];
-  const firstToken = (role: string) => new RegExp(`${role} +\\d+: (\\S+)`).exec(stdout)?.[1] ?? '';
+  const hasNoUsers = /There are no users yet/.test(stdout);
+  const token: TestServer['token'] = (user, tokenOptions) =>
+    withDatabase(data, (db) => createToken(db, user, tokenOptions), databaseUrl);
+  const firstToken = async (role: string, user: string, admin: boolean) =>
+    hasNoUsers ? await token(user, { admin }) : (new RegExp(`${role} +\\d+: (\\S+)`).exec(stdout)?.[1] ?? '');
+  const adminToken = await firstToken('administrator', firstUsers.admin, true);
+  const userToken = await firstToken('user', firstUsers.user, false);
   const end = async (signal: NodeJS.Signals) => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
     await exited;
@@ -80,11 +86,11 @@ export async function spawnServer(options: ServerProcessOptions = {}): Promise<S
     url,
     data,
     process: child,
-    adminToken: firstToken('administrator'),
-    userToken: firstToken('user'),
+    adminToken,
+    userToken,
     stdout: () => stdout,
     log,
-    token: (user, tokenOptions) => withDatabase(data, (db) => createToken(db, user, tokenOptions), databaseUrl),
+    token,
     bursar: (...args) => runBursar(args, env),
     stop: () => end('SIGTERM'),
     kill: async () => {

@@ -1,27 +1,35 @@
 import type { Config } from '../../config/schema.ts';
-import type { createFirstUsers } from '../../services/identity/first-users.ts';
+import type { FirstUsers } from '../../services/identity/first-users.ts';
 
-/** The message that `serve` prints when it is ready. A first start adds tokens and example commands. */
+/** The message that `serve` prints when it is ready. A first start adds how to create users, or those of a demonstration. */
 export function readyMessage(
   version: string,
   { api: url, metrics }: { api: string; metrics: string | undefined },
   config: Config,
   notIsolated: ReadonlyMap<string, string>,
-  firstUsers: Awaited<ReturnType<typeof createFirstUsers>>,
+  firstUsers: FirstUsers,
   /** How users of this installation start the command line. */
   command: string,
 ): string {
   const metricsLine = metrics === undefined ? '' : `Metrics at ${metrics}/metrics\n`;
   const serves = `Bursar ${version} serves ${url} (documentation at ${url}/docs/)\n`;
   const ready = `${serves}${metricsLine}${isolationWarning(notIsolated)}`;
-  if (firstUsers === null) return ready;
+  if (firstUsers.kind === 'known') return ready;
+  if (firstUsers.kind === 'none')
+    return `${ready}
+There are no users yet. Create an administrator, and a link to sign in with a browser:
+
+  ${command} token create --user 1 --role administrator --name first --expires 30d
+  ${command} user sign-in-link --user 1
+
+`;
   const { admin, user } = firstUsers;
   // The name in the certificate is seldom that of the local address.
   const exampleUrl = config.server.tls === undefined ? url : (config.server.publicUrl?.replace(/\/$/, '') ?? url);
   const signInUrl = (path: string) => new URL(path, config.server.publicUrl ?? url).href;
   const auth = `-H 'Authorization: Bearer ${user.token}'`;
   return `${ready}
-First start: two users were created. Save their tokens now, they are not shown again.
+First start: two users for a demonstration were created. Save their tokens now, they are not shown again.
 
   administrator ${admin.userId}: ${admin.token}
   user          ${user.userId}: ${user.token}

@@ -3,11 +3,12 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Role } from '../../composition/database.ts';
 import { toHpcSystems } from '../../config/hpc-systems.ts';
+import { findConfigFile } from '../../config/load.ts';
 import { isLoopback } from '../../config/loopback.ts';
 import type { Config } from '../../config/schema.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { startBursar } from '../../main.ts';
-import { createFirstUsers } from '../../services/identity/first-users.ts';
+import { prepareFirstUsers } from '../../services/identity/first-users.ts';
 import { pingDatabase } from '../../store/database/check-server.ts';
 import { localUrl } from './local-url.ts';
 import { openLog } from './log.ts';
@@ -45,7 +46,8 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
     const urls = { api: baseUrl(bursar.app), metrics: bursar.metricsApp && baseUrl(bursar.metricsApp) };
     const { db, notIsolated } = bursar;
     const provision = { db, systems: toHpcSystems(config), providers: config.auth.oidc };
-    const firstUsers = await createFirstUsers(provision, Date.now());
+    const isDemonstration = findConfigFile(process.env) === null && isLoopback(config.server.host);
+    const firstUsers = await prepareFirstUsers(provision, isDemonstration, Date.now());
     const command = stopWithParent ? 'npm run -s bursar --' : 'bursar';
     const message = readyMessage(version, urls, config, notIsolated, firstUsers, command);
     // Before the message, which may be answered by a signal at once.
