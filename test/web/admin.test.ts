@@ -46,7 +46,7 @@ const navigation = {
   admin: everything,
   auditor: everything,
   operator: ['All jobs', 'Users', 'Projects', 'Usage', 'System control'],
-  manager: ['All jobs', 'Projects'],
+  manager: ['All jobs', 'Projects', 'Usage'],
   user: [],
 } as const;
 
@@ -184,6 +184,17 @@ test('a project is created, gets a member and a period, and is closed', async ()
   await confirm(page, 'Close the project', 'the group has ended');
   await page.getByText('Closed', { exact: true }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Close project' }).count(), 0);
+  await page.context().close();
+});
+
+test('a manager sees the usage of the managed project only', async () => {
+  const page = await browser.open(server, users.manager, { path: 'admin/usage' });
+  const filter = page.getByLabel('Project', { exact: true });
+  await filter.waitFor();
+  assert.deepEqual(await filter.locator('option').allTextContents(), [project.project_name]);
+  const csv = page.getByRole('link', { name: /^CSV/ });
+  assert.match((await csv.getAttribute('href')) ?? '', new RegExp(`project_name=${project.project_name}&format=csv$`));
+  assert.equal(await page.getByText('You may not see this').count(), 0);
   await page.context().close();
 });
 

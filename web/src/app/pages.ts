@@ -14,8 +14,7 @@ const adminPages = [
   { to: '/admin/jobs', title: 'All jobs', key: 'J', action: 'jobs.read', forManagers: true },
   { to: '/admin/users', title: 'Users', key: 'U', action: 'users.read', forManagers: false },
   { to: '/admin/projects', title: 'Projects', key: 'P', action: 'projects.read', forManagers: true },
-  // The usage of one project has no path of its own: managers read the statements of their members.
-  { to: '/admin/usage', title: 'Usage', key: 'C', action: 'quotas.read', forManagers: false },
+  { to: '/admin/usage', title: 'Usage', key: 'C', action: 'quotas.read', forManagers: true },
   { to: '/admin/systems', title: 'System control', key: 'S', action: 'systems.read', forManagers: false },
   { to: '/admin/audit', title: 'Audit', key: 'A', action: 'audit.read', forManagers: false },
   { to: '/admin/ledger', title: 'Ledger', key: 'L', action: 'ledger.verify', forManagers: false },

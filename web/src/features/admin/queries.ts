@@ -2,6 +2,7 @@ import { type AuditRecord, readAllPages } from '@bursar/client';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { bursar } from '../../client/bursar.ts';
 import { keys } from '../../client/queries.ts';
+import type { ProjectName } from '../../shared/permissions.ts';
 import { addDays, startOfDay } from '../../ui/days.ts';
 import type { AuditSearch } from './audit/audit-search.ts';
 
@@ -71,13 +72,16 @@ export function auditQueryOf({ from, to, ...filter }: AuditSearch & { limit?: nu
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
 }
 
-export const usageQuery = (user: string | undefined) =>
+/** In all projects, or in one. */
+export const usageQuery = (user: string | undefined, project: ProjectName | undefined) =>
   queryOptions({
-    queryKey: ['admin-usage', user ?? null],
-    queryFn: ({ signal }) =>
-      user === undefined
-        ? bursar.api.getUsageOfAllUsers({ signal })
-        : bursar.api.getUsageOfUser({ path: { user_id: user }, signal }),
+    queryKey: ['admin-usage', user ?? null, project ?? null],
+    queryFn: ({ signal }) => {
+      const query = project === undefined ? {} : { hpc: project.hpc, project_name: project.project };
+      return user === undefined
+        ? bursar.api.getUsageOfAllUsers({ query, signal })
+        : bursar.api.getUsageOfUser({ path: { user_id: user }, query, signal });
+    },
     placeholderData: keepPreviousData,
     ...fresh,
   });

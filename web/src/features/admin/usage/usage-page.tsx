@@ -1,8 +1,10 @@
+import type { Me } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { lazy, Suspense, useMemo } from 'react';
-import { systemsQuery } from '../../../client/queries.ts';
+import { meQuery, systemsQuery } from '../../../client/queries.ts';
 import { formatAmount } from '../../../shared/amount.ts';
+import { managedProjects, mayAdminister, type ProjectName } from '../../../shared/permissions.ts';
 import { buttonClass } from '../../../ui/button.tsx';
 import { Card, PageHeader } from '../../../ui/card.tsx';
 import { SelectField, TextField } from '../../../ui/field.tsx';
@@ -18,11 +20,22 @@ const route = getRouteApi('/admin/usage');
 const Plot = lazy(() => import('../../../ui/plot.tsx'));
 
 export function UsagePage() {
-  const search = route.useSearch();
-  const usage = useQuery(usageQuery(search.user));
+  const { data: me } = useQuery(meQuery);
+  return me && <Usage me={me} />;
+}
+
+function Usage({ me }: { me: Me }) {
+  const isStaff = mayAdminister(me, 'quotas.read');
+  const managed = managedProjects(me);
+  const given = route.useSearch();
+  const search = isStaff ? given : withProject(given, managed);
+  const { user, hpc, project } = search;
+  const only = isStaff || hpc === undefined || project === undefined ? undefined : { hpc, project };
+  const usage = useQuery(usageQuery(user, only));
   const systems = useQuery(systemsQuery);
-  const csv = search.user === undefined ? '/admin/usage/' : `/admin/usage/${encodeURIComponent(search.user)}/`;
-  const csvName = search.user === undefined ? 'usage.csv' : `usage-${search.user}.csv`;
+  const csv = user === undefined ? '/admin/usage/' : `/admin/usage/${encodeURIComponent(user)}/`;
+  const csvQuery = new URLSearchParams({ ...(only && { hpc: only.hpc, project_name: only.project }), format: 'csv' });
+  const csvName = user === undefined ? 'usage.csv' : `usage-${user}.csv`;
   return (
     <>
       <PageHeader
@@ -30,8 +43,8 @@ export function UsagePage() {
         description="Charged time minus refunds, and jobs that ended, by project and month (UTC)."
         actions={
           usage.data && (
-            <a className={buttonClass()} href={`${csv}?format=csv`} download={csvName}>
-              {search.user === undefined ? 'CSV of all users' : `CSV of user ${search.user}`}
+            <a className={buttonClass()} href={`${csv}?${csvQuery}`} download={csvName}>
+              {user === undefined ? 'CSV of all users' : `CSV of user ${user}`}
             </a>
           )
         }
@@ -42,7 +55,7 @@ export function UsagePage() {
           const groups = groupUsage(rows, search, charges);
           return (
             <>
-              <UsageFilters search={search} projects={projectsOf(rows)} />
+              <UsageFilters search={search} projects={isStaff ? projectsOf(rows) : managed} isStaff={isStaff} />
               {groups.length === 0 ? (
                 <EmptyState title={rows.length === 0 ? 'No job has ended yet' : 'No usage matches'}>
                   {rows.length === 0 ? 'Usage appears here when the first job ends.' : 'Choose other filters.'}
@@ -58,9 +71,13 @@ export function UsagePage() {
   );
 }
 
-type ProjectKey = { hpc: string; project: string };
+/** Managers read one project at a time: at first the first one, or the first one of the chosen system. */
+function withProject(search: UsageSearch, managed: readonly ProjectName[]): UsageSearch {
+  if (search.project !== undefined) return search;
+  return { ...search, ...managed.find(({ hpc }) => search.hpc === undefined || hpc === search.hpc) };
+}
 
-function projectsOf(rows: readonly { project_hpc: string; project_name: string }[]): ProjectKey[] {
+function projectsOf(rows: readonly { project_hpc: string; project_name: string }[]): ProjectName[] {
   const names = new Map(
     rows.map(({ project_hpc: system, project_name: project }) => {
       const hpc = system.toLowerCase();
@@ -70,7 +87,14 @@ function projectsOf(rows: readonly { project_hpc: string; project_name: string }
   return [...names.entries()].sort(([one], [other]) => one.localeCompare(other)).map(([, key]) => key);
 }
 
-function UsageFilters({ search, projects }: { search: UsageSearch; projects: readonly ProjectKey[] }) {
+interface FilterProps {
+  search: UsageSearch;
+  projects: readonly ProjectName[];
+  /** May read all projects at once. */
+  isStaff: boolean;
+}
+
+function UsageFilters({ search, projects, isStaff }: FilterProps) {
   const navigate = route.useNavigate();
   const change = (part: UsageSearch) => void navigate({ search: { ...search, ...part } });
   const systems = [...new Set(projects.map(({ hpc }) => hpc))];
@@ -82,7 +106,7 @@ function UsageFilters({ search, projects }: { search: UsageSearch; projects: rea
         value={search.hpc ?? ''}
         onChange={(event) => change({ hpc: event.target.value || undefined, project: undefined })}
       >
-        <option value="">All systems</option>
+        {isStaff && <option value="">All systems</option>}
         {systems.map((hpc) => (
           <option key={hpc}>{hpc}</option>
         ))}
@@ -92,7 +116,7 @@ function UsageFilters({ search, projects }: { search: UsageSearch; projects: rea
         value={search.project ?? ''}
         onChange={(event) => change({ project: event.target.value || undefined })}
       >
-        <option value="">All projects</option>
+        {isStaff && <option value="">All projects</option>}
         {[...new Set(names.map(({ project }) => project))].map((project) => (
           <option key={project}>{project}</option>
         ))}
