@@ -4,6 +4,7 @@ import * as client from 'openid-client';
 import { allScopes, userScopes } from '../../../src/domain/identity/policy.ts';
 import { commandLineActor } from '../../../src/services/identity/actor.ts';
 import { createDeviceFlow, type DeviceFlow } from '../../../src/services/identity/device-flow.ts';
+import { issueToken } from '../../../src/services/identity/tokens.ts';
 import { createCaller } from '../../support/api.ts';
 import { createBrowserClient, formFields } from '../../support/browser.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -176,6 +177,19 @@ describe('the device flow', () => {
     assert.ok(token?.kind === 'token');
     assert.deepEqual([token.scopes, token.expiresInSeconds], [userScopes, 30 * 86_400]);
     for (const result of results) if (result.kind === 'error') assert.equal(result.error, 'invalid_grant');
+  });
+
+  test('gives no token to a user who has as many valid ones as are allowed', async () => {
+    const { deviceCode, userCode } = await start();
+    await flow.decide(actor, { userId: user, userCode, decision: 'approved' });
+    const request = { userId: user, name: 'another', scopes: userScopes, expiresAt: now + 86_400_000 };
+    for (let count = 0; count < 100; count += 1) await issueToken(database.db, request, now);
+    const result = await flow.poll(deviceCode, from);
+    assert.ok(result.kind === 'error');
+    assert.equal(result.error, 'access_denied');
+    assert.match(result.description, /You have 100 valid tokens\. Revoke one/);
+    assert.equal(await poll(deviceCode), 'invalid_grant');
+    now += 86_400_000;
   });
 
   test('counts the first of two decisions', async () => {
