@@ -12,6 +12,7 @@ export interface DemoData {
   succeeded: JobHandle;
   failed: JobHandle;
   running: JobHandle;
+  webhookId: number;
 }
 
 const simulation = `#!/bin/bash
@@ -64,13 +65,14 @@ export async function createDemoData({ url, userToken, adminToken }: TestServer)
     await user.submit({ ...batch, command: 'bash run.sh', title: `Water box, ${temperature} K`, tags: ['water'] });
   const command = `bash -c 'for step in $(seq 1 9999); do echo "step $step of 9999"; sleep 1; done'`;
   const running = await user.submit({ ...batch, command, title: 'Membrane with channel', tags: ['membrane'] });
-  await createSettings(user, admin);
-  return { succeeded, failed, running };
+  const webhookId = await createSettings(user, admin);
+  return { succeeded, failed, running, webhookId };
 }
 
-async function createSettings(user: Bursar, admin: Bursar): Promise<void> {
+/** Returns the identifier of the webhook. */
+async function createSettings(user: Bursar, admin: Bursar): Promise<number> {
   await user.api.createToken({ body: { name: 'notebook', scopes: ['jobs:read', 'quotas:read'] } });
-  await user.api.createWebhook({ body: { url: 'http://127.0.0.1:9/bursar', events: ['job.ended'] } });
+  const webhook = await user.api.createWebhook({ body: { url: 'http://127.0.0.1:9/bursar', events: ['job.ended'] } });
   const path = { hpc: 'hpc_one', project_name: 'proj_hpc_one_01' };
   const grant = { kind: 'top_up', resource: 'time', amount: 360_000, reason: 'Second call of the year' } as const;
   await admin.api.changeMemberQuota({
@@ -78,4 +80,5 @@ async function createSettings(user: Bursar, admin: Bursar): Promise<void> {
     body: { ...grant, source: 'new' },
     headers: { 'Idempotency-Key': 'demo-grant' },
   });
+  return webhook.id;
 }

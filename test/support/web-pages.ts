@@ -14,7 +14,7 @@ export interface PageOfWebPage {
 }
 
 /** Every page of the web page, with the demo data. */
-export function listPages({ succeeded, failed, running }: DemoData): PageOfWebPage[] {
+export function listPages({ succeeded, failed, running, webhookId }: DemoData): PageOfWebPage[] {
   const pathOf = (job: DemoData['failed']) => `jobs/${job.hpc}/${job.project_name}/${job.job_id}`;
   const own = (name: string, path: string, shows: string | RegExp) => ({ name, path, shows, user: firstUsers.user });
   const staff = (name: string, path: string, shows: string | RegExp) => ({ name, path, shows, user: firstUsers.admin });
@@ -26,6 +26,7 @@ export function listPages({ succeeded, failed, running }: DemoData): PageOfWebPa
     own('job-failed', pathOf(failed), 'ValueError'),
     own('job-log', `${pathOf(running)}?tab=log`, /step \d+ of 9999/),
     own('job-files', `${pathOf(succeeded)}?tab=files&file=results/energy.csv`, 'temperature'),
+    own('job-image', `${pathOf(succeeded)}?tab=files&file=results/energy.svg`, 'Download all'),
     own('quotas', 'quotas', 'proj_hpc_one_01'),
     own('statement', 'quotas/hpc_one/proj_hpc_one_01', 'Second call of the year'),
     own('systems', 'systems', 'PYTHON3'),
@@ -33,6 +34,7 @@ export function listPages({ succeeded, failed, running }: DemoData): PageOfWebPa
     own('tokens', 'account?tab=tokens', 'notebook'),
     own('sessions', 'account?tab=sessions', '127.0.0.1'),
     own('webhooks', 'account?tab=webhooks', 'http://127.0.0.1:9/bursar'),
+    own('webhook', `account/webhooks/${webhookId}`, 'http://127.0.0.1:9/bursar'),
     own('notifications', 'account?tab=notifications', /notif/i),
     staff('admin-jobs', 'admin/jobs', 'Membrane with channel'),
     staff('admin-users', 'admin/users', firstUsers.user),

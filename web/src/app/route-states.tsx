@@ -1,4 +1,5 @@
-import { type ErrorComponentProps, Link } from '@tanstack/react-router';
+import type { ErrorComponentProps } from '@tanstack/react-router';
+import { Link } from '../ui/link.tsx';
 import { EmptyState, ErrorState } from '../ui/states.tsx';
 
 export function NotFound() {

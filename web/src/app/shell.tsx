@@ -1,11 +1,12 @@
 import type { Me } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
-import { Link, Outlet } from '@tanstack/react-router';
+import { Outlet } from '@tanstack/react-router';
 import { Suspense, useMemo } from 'react';
 import { bursar, isSignedOut } from '../client/bursar.ts';
 import { firstPositionQuery, meQuery } from '../client/queries.ts';
 import { type ConnectionState, useLiveEvents } from '../client/use-live-events.ts';
 import { Button } from '../ui/button.tsx';
+import { Link } from '../ui/link.tsx';
 import { SkeletonLines } from '../ui/states.tsx';
 import { toast } from '../ui/toast.tsx';
 import { adminPagesOf, pages } from './pages.ts';
@@ -39,7 +40,7 @@ function Frame({ me, position }: { me: Me; position: number }) {
         </Link>
         <nav className={styles.nav} aria-label="Pages">
           {pages.map(({ to, title }) => (
-            <Link key={to} to={to} activeProps={{ 'aria-current': 'page' }}>
+            <Link key={to} to={to} activeOptions={{ exact: false }}>
               {title}
             </Link>
           ))}
@@ -56,7 +57,7 @@ function Frame({ me, position }: { me: Me; position: number }) {
         <nav className={styles.adminNav} aria-label="Administration">
           <span className="muted">Administration</span>
           {adminPages.map(({ to, title }) => (
-            <Link key={to} to={to} activeProps={{ 'aria-current': 'page' }}>
+            <Link key={to} to={to} activeOptions={{ exact: false }}>
               {title}
             </Link>
           ))}

@@ -10,21 +10,20 @@ import { outcomeTexts } from '../shared/outcome-texts.ts';
 /** Shows a notification of the browser when a job ends, if the user has chosen so. A click on it opens the job. */
 export function useNotifications(): void {
   const navigate = useNavigate();
-  useEffect(
-    () =>
-      onEvent(({ type, job, data }) => {
-        if (type !== 'job.ended' || !job || !areNotificationsOn()) return;
-        if (readNotificationChoice() === 'failed' && !job.failed) return;
-        // All tabs of this browser show the same tag once.
-        const notification = new Notification(titleOf(job), { body: bodyOf(job, data), tag: job.job_id });
-        notification.onclick = () => {
-          window.focus();
-          notification.close();
-          void navigate({ to: '/jobs/$hpc/$project/$jobId', params: pageParamsOf(job) });
-        };
-      }),
-    [navigate],
-  );
+  useEffect(() => {
+    const stop = onEvent(({ type, job, data }) => {
+      if (type !== 'job.ended' || !job || !areNotificationsOn()) return;
+      if (readNotificationChoice() === 'failed' && !job.failed) return;
+      // All tabs of this browser show the same tag once.
+      const notification = new Notification(titleOf(job), { body: bodyOf(job, data), tag: job.job_id });
+      notification.onclick = () => {
+        window.focus();
+        notification.close();
+        void navigate({ to: '/jobs/$hpc/$project/$jobId', params: pageParamsOf(job) });
+      };
+    });
+    return () => stop();
+  }, [navigate]);
 }
 
 type EndedJob = NonNullable<BursarEvent['job']>;

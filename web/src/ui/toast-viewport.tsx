@@ -5,7 +5,9 @@ import styles from './toast.module.css';
 import { toastManager } from './toast-manager.ts';
 
 export default function ToastViewport({ onMount }: { onMount: () => void }) {
-  useEffect(onMount, [onMount]);
+  useEffect(() => {
+    onMount();
+  }, [onMount]);
   return (
     <Toast.Provider toastManager={toastManager}>
       <Toast.Portal>

@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { meQuery } from '../../client/queries.ts';
 import { PageHeader } from '../../ui/card.tsx';
+import { Link } from '../../ui/link.tsx';
 import { QueryView } from '../../ui/states.tsx';
 import tabStyles from '../../ui/tabs.module.css';
 import type { AccountSearch } from './account-search.ts';
@@ -30,12 +31,7 @@ export function AccountPage() {
       <PageHeader title={tab === undefined ? 'Account' : `${current?.title} · Account`} heading="Account" />
       <nav className={tabStyles.tabs} aria-label="Account">
         {tabs.map((each) => (
-          <Link
-            key={each.title}
-            to="/account"
-            search={{ tab: each.tab }}
-            activeOptions={{ includeSearch: true, explicitUndefined: true }}
-          >
+          <Link key={each.title} to="/account" search={{ tab: each.tab }}>
             {each.title}
           </Link>
         ))}

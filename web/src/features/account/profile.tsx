@@ -1,10 +1,10 @@
 import type { Me } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { Badge } from '../../ui/badge.tsx';
 import { Card, DescriptionList } from '../../ui/card.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { formatBytes } from '../../ui/format.ts';
+import { Link } from '../../ui/link.tsx';
 import { EmptyState, QueryView, Skeleton } from '../../ui/states.tsx';
 import { Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';

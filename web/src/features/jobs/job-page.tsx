@@ -1,9 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { meQuery } from '../../client/queries.ts';
 import { mayAdminister } from '../../shared/permissions.ts';
 import { Card, PageHeader } from '../../ui/card.tsx';
+import { Link } from '../../ui/link.tsx';
 import { EmptyState, QueryView } from '../../ui/states.tsx';
 import tabStyles from '../../ui/tabs.module.css';
 import { FilesTab } from './job/files/files-tab.tsx';
@@ -48,8 +49,6 @@ export function JobPage() {
                 from="/jobs/$hpc/$project/$jobId"
                 to="."
                 search={{ tab: each.tab, admin: isAdmin || undefined }}
-                // Otherwise the router takes every link without a tab for the present page.
-                activeOptions={{ exact: true, explicitUndefined: true }}
                 aria-current={each.tab === tab ? 'page' : undefined}
               >
                 {each.title}

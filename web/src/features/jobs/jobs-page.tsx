@@ -1,11 +1,12 @@
 import type { Job } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { bursar } from '../../client/bursar.ts';
 import { meQuery } from '../../client/queries.ts';
 import { pathOf } from '../../shared/job-path.ts';
 import { buttonClass } from '../../ui/button.tsx';
 import { PageHeader } from '../../ui/card.tsx';
+import { Link } from '../../ui/link.tsx';
 import type { BulkKind } from './list/bulk-plan.ts';
 import { EmptyJobList } from './list/empty-job-list.tsx';
 import { JobFilters } from './list/job-filters.tsx';

@@ -1,10 +1,10 @@
 import type { Statement } from '@bursar/client';
-import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { ChargeUnit, Resource } from '../../shared/amount.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { formatCount, formatNumber } from '../../ui/format.ts';
+import { Link } from '../../ui/link.tsx';
 import { EmptyState } from '../../ui/states.tsx';
 import { Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';

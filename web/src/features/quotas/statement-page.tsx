@@ -1,10 +1,11 @@
 import type { Statement } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { chargeOf } from '../../shared/amount.ts';
 import { buttonClass } from '../../ui/button.tsx';
 import { Card, PageHeader } from '../../ui/card.tsx';
 import { addDays, today } from '../../ui/days.ts';
+import { Link } from '../../ui/link.tsx';
 import { QueryView, Skeleton } from '../../ui/states.tsx';
 import { BurnDown } from './burn-down.tsx';
 import { MovementTable } from './movement-table.tsx';

@@ -1,10 +1,10 @@
 import { useMutation } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { bursar } from '../../client/bursar.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { formatBytes } from '../../ui/format.ts';
+import { Link } from '../../ui/link.tsx';
 import { describeError } from '../../ui/states.tsx';
 import type { Selection } from './files/selection.ts';
 import styles from './submit.module.css';

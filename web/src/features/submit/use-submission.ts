@@ -34,7 +34,9 @@ export function useSubmission(onSubmitted: (job: Job) => void) {
   const abort = useRef<AbortController>(null);
   const [progress, setProgress] = useState<SubmissionProgress>();
   // Somebody who leaves the page has been asked whether to cancel it.
-  useEffect(() => () => abort.current?.abort(), []);
+  useEffect(() => {
+    return () => abort.current?.abort();
+  }, []);
   const mutation = useMutation({
     mutationFn: async (input: SubmissionInput) => {
       const controller = new AbortController();

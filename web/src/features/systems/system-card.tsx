@@ -1,9 +1,9 @@
 import type { System } from '@bursar/client';
-import { Link } from '@tanstack/react-router';
 import { Badge, type Tone } from '../../ui/badge.tsx';
 import { buttonClass } from '../../ui/button.tsx';
 import { Card, DescriptionList } from '../../ui/card.tsx';
 import { capitalise, formatBytes, formatNumber } from '../../ui/format.ts';
+import { Link } from '../../ui/link.tsx';
 import { Time } from '../../ui/time.tsx';
 import styles from './systems.module.css';
 import { ToolList } from './tool-list.tsx';

@@ -1,7 +1,8 @@
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import type { SubmitEvent } from 'react';
 import { Button } from '../../../ui/button.tsx';
 import { TextField } from '../../../ui/field.tsx';
+import { Link } from '../../../ui/link.tsx';
 import styles from '../admin.module.css';
 import { type AuditSearch, validateAuditSearch } from './audit-search.ts';
 

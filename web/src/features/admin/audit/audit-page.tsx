@@ -1,9 +1,10 @@
 import type { AuditRecord } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { Fragment, useState } from 'react';
 import { Button, buttonClass } from '../../../ui/button.tsx';
 import { DescriptionList, PageHeader } from '../../../ui/card.tsx';
+import { Link } from '../../../ui/link.tsx';
 import { EmptyState, QueryView, SkeletonLines } from '../../../ui/states.tsx';
 import { HiddenColumnHeader, Table } from '../../../ui/table.tsx';
 import { Time } from '../../../ui/time.tsx';

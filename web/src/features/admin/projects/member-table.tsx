@@ -1,11 +1,11 @@
 import type { Member, ProjectAccount } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { ChargeUnit } from '../../../shared/amount.ts';
 import type { ProjectName } from '../../../shared/permissions.ts';
 import { Badge, type Tone } from '../../../ui/badge.tsx';
 import { Button } from '../../../ui/button.tsx';
+import { Link } from '../../../ui/link.tsx';
 import { HiddenColumnHeader, Table } from '../../../ui/table.tsx';
 import { AccountCell } from '../account-figures.tsx';
 import styles from '../admin.module.css';

@@ -1,6 +1,5 @@
 import type { Me, Project } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { meQuery, projectsQuery } from '../../../client/queries.ts';
 import { formatAmount } from '../../../shared/amount.ts';
@@ -8,6 +7,7 @@ import { managedProjects } from '../../../shared/permissions.ts';
 import { Badge } from '../../../ui/badge.tsx';
 import { Button } from '../../../ui/button.tsx';
 import { Card, PageHeader } from '../../../ui/card.tsx';
+import { Link } from '../../../ui/link.tsx';
 import { EmptyState, QueryView, SkeletonLines } from '../../../ui/states.tsx';
 import { Table } from '../../../ui/table.tsx';
 import { Time } from '../../../ui/time.tsx';

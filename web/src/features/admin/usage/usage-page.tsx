@@ -1,6 +1,6 @@
 import type { Me } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { lazy, Suspense, useMemo } from 'react';
 import { meQuery, systemsQuery } from '../../../client/queries.ts';
 import { formatAmount } from '../../../shared/amount.ts';
@@ -9,6 +9,7 @@ import { buttonClass } from '../../../ui/button.tsx';
 import { Card, PageHeader } from '../../../ui/card.tsx';
 import { SelectField, TextField } from '../../../ui/field.tsx';
 import { formatNumber } from '../../../ui/format.ts';
+import { Link } from '../../../ui/link.tsx';
 import { EmptyState, QueryView, Skeleton } from '../../../ui/states.tsx';
 import { Table } from '../../../ui/table.tsx';
 import styles from '../admin.module.css';

@@ -1,10 +1,10 @@
 import type { ProjectAccount } from '@bursar/client';
 import { queryOptions, useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { bursar } from '../../../client/bursar.ts';
 import { keys } from '../../../client/queries.ts';
 import { chargeOf } from '../../../shared/amount.ts';
 import { Card } from '../../../ui/card.tsx';
+import { Link } from '../../../ui/link.tsx';
 import { QueryView, SkeletonLines } from '../../../ui/states.tsx';
 import { Table } from '../../../ui/table.tsx';
 import { AccountCell } from '../account-figures.tsx';

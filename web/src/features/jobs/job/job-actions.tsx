@@ -1,11 +1,11 @@
 import type { Timeline } from '@bursar/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { keys, meQuery } from '../../../client/queries.ts';
 import { type Action, mayAdminister } from '../../../shared/permissions.ts';
 import { Button, buttonClass } from '../../../ui/button.tsx';
 import { ConfirmDialog } from '../../../ui/confirm-dialog.tsx';
+import { Link } from '../../../ui/link.tsx';
 import { toast } from '../../../ui/toast.tsx';
 import { CopyAs } from './copy-as.tsx';
 import type { JobSource } from './job-source.ts';

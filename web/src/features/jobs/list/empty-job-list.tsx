@@ -1,7 +1,7 @@
-import { Link } from '@tanstack/react-router';
 import type { JobPageFilter } from '../../../client/job-pages.ts';
 import { buttonClass } from '../../../ui/button.tsx';
 import { Card } from '../../../ui/card.tsx';
+import { Link } from '../../../ui/link.tsx';
 import { EmptyState } from '../../../ui/states.tsx';
 import type { ListRoute } from './list-route.ts';
 

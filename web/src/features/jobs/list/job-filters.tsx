@@ -1,8 +1,8 @@
-import { Link } from '@tanstack/react-router';
 import type { JobPageFilter } from '../../../client/job-pages.ts';
 import type { ProjectName } from '../../../shared/permissions.ts';
 import { buttonClass } from '../../../ui/button.tsx';
 import { SelectField } from '../../../ui/field.tsx';
+import { Link } from '../../../ui/link.tsx';
 import { SearchField } from '../../../ui/search-field.tsx';
 import styles from './job-filters.module.css';
 import type { ListRoute } from './list-route.ts';

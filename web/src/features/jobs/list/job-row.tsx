@@ -1,5 +1,4 @@
 import type { JobSummary, System } from '@bursar/client';
-import { Link } from '@tanstack/react-router';
 import type { KeyboardEvent } from 'react';
 import { calculateCostSeconds } from '../../../../../src/domain/accounting/price.ts';
 import type { JobPageFilter } from '../../../client/job-pages.ts';
@@ -8,6 +7,7 @@ import { jobName } from '../../../shared/job-name.ts';
 import { pageParamsOf } from '../../../shared/job-path.ts';
 import { outcomeTexts } from '../../../shared/outcome-texts.ts';
 import { StageBadge } from '../../../shared/stage-badge.tsx';
+import { Link } from '../../../ui/link.tsx';
 import { Time } from '../../../ui/time.tsx';
 import styles from './job-list.module.css';
 import { JobTime } from './job-time.tsx';

@@ -1,6 +1,7 @@
-import { Link, useRouterState } from '@tanstack/react-router';
+import { useRouterState } from '@tanstack/react-router';
 import type { JobPageFilter } from '../../../client/job-pages.ts';
 import { buttonClass } from '../../../ui/button.tsx';
+import { Link } from '../../../ui/link.tsx';
 import type { ListRoute } from './list-route.ts';
 import styles from './page-links.module.css';
 

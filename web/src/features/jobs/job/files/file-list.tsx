@@ -1,7 +1,7 @@
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { Button } from '../../../../ui/button.tsx';
 import { formatBytes, formatCount, formatNumber } from '../../../../ui/format.ts';
+import { Link } from '../../../../ui/link.tsx';
 import { Time } from '../../../../ui/time.tsx';
 import type { JobSource } from '../job-source.ts';
 import styles from './file-list.module.css';

@@ -1,7 +1,7 @@
 import type { JobFile, Timeline } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useEffect, useMemo, useRef } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef } from 'react';
 import { Button, buttonClass } from '../../../../ui/button.tsx';
 import { Card } from '../../../../ui/card.tsx';
 import { formatBytes, formatCount } from '../../../../ui/format.ts';
@@ -103,20 +103,25 @@ function Files({ source, list, onReload }: FilesProps) {
         <FileList source={source} folder={tree} current={path} />
       </Card>
       {path !== undefined && (
-        <div className={styles.preview}>
-          <ScrolledIntoView key={path} />
-          {file === undefined ? <MissingFile path={path} /> : <FilePreview key={path} source={source} file={file} />}
-        </div>
+        <ScrolledIntoView key={path} className={styles.preview}>
+          {file === undefined ? <MissingFile path={path} /> : <FilePreview source={source} file={file} />}
+        </ScrolledIntoView>
       )}
     </div>
   );
 }
 
 /** In a narrow window the preview is below the list, out of sight. */
-function ScrolledIntoView() {
-  const mark = useRef<HTMLSpanElement>(null);
-  useEffect(() => mark.current?.scrollIntoView({ block: 'nearest' }), []);
-  return <span ref={mark} />;
+function ScrolledIntoView({ className, children }: { className: string | undefined; children: ReactNode }) {
+  const element = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    element.current?.scrollIntoView({ block: 'nearest' });
+  }, []);
+  return (
+    <div ref={element} className={className}>
+      {children}
+    </div>
+  );
 }
 
 function MissingFile({ path }: { path: string }) {

@@ -1,8 +1,9 @@
-import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { Button } from '../../../../ui/button.tsx';
 import { Card } from '../../../../ui/card.tsx';
 import { formatBytes, formatCount } from '../../../../ui/format.ts';
+import { Link } from '../../../../ui/link.tsx';
 import { describeError, EmptyState, ErrorState, SkeletonLines } from '../../../../ui/states.tsx';
 import { toast } from '../../../../ui/toast.tsx';
 import type { JobSource, LogStream } from '../job-source.ts';
@@ -28,7 +29,6 @@ export function LogTab({ source }: { source: JobSource }) {
             from={route}
             to="."
             search={(search) => ({ ...search, stream: name === 'stderr' ? name : undefined, line: undefined })}
-            activeOptions={{ exact: true, explicitUndefined: true }}
             aria-current={name === stream ? 'page' : undefined}
             replace
           >

@@ -1,8 +1,8 @@
 import type { Timeline } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { buttonClass } from '../../../../ui/button.tsx';
 import { Card, DescriptionList } from '../../../../ui/card.tsx';
+import { Link } from '../../../../ui/link.tsx';
 import { Preformatted } from '../../../../ui/preformatted.tsx';
 import { Skeleton } from '../../../../ui/states.tsx';
 import type { JobSource } from '../job-source.ts';
