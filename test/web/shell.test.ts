@@ -12,8 +12,11 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
-  await server?.dispose();
+  try {
+    await browser?.close();
+  } finally {
+    await server?.dispose();
+  }
 });
 
 test('a browser that opens / is sent to the page, and is asked to sign in', async () => {
@@ -85,4 +88,31 @@ test('a user signs in by a link, moves by keys, and signs out', async () => {
 test('an unknown page says so', async () => {
   const page = await browser.open(server, firstUsers.user, { path: 'nowhere' });
   await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+});
+
+test('the API reference keeps to its policy, while requests are sent from it too', async () => {
+  const page = await browser.open(server, firstUsers.user);
+  const violations: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error') violations.push(message.text());
+  });
+  const response = await page.goto('/docs/');
+  assert.doesNotMatch(response?.headers()['content-security-policy'] ?? 'none', /unsafe|https:|none$/);
+  await page.locator('#operations-jobs-listJobs, [id$="-listJobs"]').first().getByRole('button').first().click();
+  await page.getByRole('button', { name: 'Try it out' }).click();
+  await page.getByRole('button', { name: 'Execute' }).click();
+  await page.locator('.live-responses-table .response-col_status', { hasText: '200' }).waitFor();
+  await page.getByRole('button', { name: 'Authorize' }).first().click();
+  await page.getByRole('heading', { name: 'Available authorizations' }).waitFor();
+  assert.deepEqual(violations, []);
+});
+
+test('the header is as wide as the window', async () => {
+  const page = await browser.open(server, firstUsers.user, { path: 'systems' });
+  await page.getByRole('heading', { level: 1, name: 'Systems' }).waitFor();
+  const [right, limit] = await page.evaluate(
+    () => [document.querySelector('header')?.getBoundingClientRect().right, innerWidth] as const,
+  );
+  // Scrollbars have no width in this browser. A gutter that is kept free for them would have one.
+  assert.equal(right, limit);
 });

@@ -6,11 +6,17 @@ import { errorPage } from './error-reference.ts';
 export async function registerDocsPages(app: FastifyInstance): Promise<void> {
   await app.register(swaggerUi, {
     routePrefix: '/docs',
-    staticCSP: true,
-    transformStaticCSP: withoutUpgrade,
-    // Hides the bar that loads other OpenAPI documents.
-    theme: { title: 'Bursar', css: [{ filename: 'bursar.css', content: '.swagger-ui .topbar { display: none }' }] },
-    uiConfig: { plugins: [keepTokenInTab], requestInterceptor: prepareRequest } as object,
+    staticCSP: {
+      'default-src': "'self'",
+      // Its style sheet has icons in it.
+      'img-src': "'self' data:",
+      'base-uri': "'none'",
+      'frame-ancestors': "'none'",
+      'object-src': "'none'",
+    },
+    theme: { title: 'Bursar' },
+    // The other layout has a bar that loads other OpenAPI documents, with a style element in its logo.
+    uiConfig: { layout: 'BaseLayout', plugins: [keepTokenInTab], requestInterceptor: prepareRequest } as object,
   });
   app.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
     reply
@@ -18,11 +24,6 @@ export async function registerDocsPages(app: FastifyInstance): Promise<void> {
       .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
       .send(errorPage()),
   );
-}
-
-/** On a private network Bursar may be served over plain HTTP, where an upgrade to HTTPS would fail. */
-function withoutUpgrade(header: string): string {
-  return header.replace(/;?\s*upgrade-insecure-requests;?/, ';');
 }
 
 // The functions below run in the browser: swagger-ui gets their source text, so they can use nothing of this module.
