@@ -26,9 +26,12 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
-  await server?.dispose();
-  await endpoint?.close();
+  try {
+    await browser?.close();
+  } finally {
+    await server?.dispose();
+    await endpoint?.close();
+  }
 });
 
 const button = (name: string, within: Page | Locator = page) => within.getByRole('button', { name, exact: true });

@@ -26,8 +26,11 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
-  await server?.dispose();
+  try {
+    await browser?.close();
+  } finally {
+    await server?.dispose();
+  }
 });
 
 /** The open form. Short messages have the role of a dialog, too. */

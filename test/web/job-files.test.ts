@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
-import type { Download, Page } from 'playwright-core';
+import type { Download, Locator, Page } from 'playwright-core';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { jobPath, waitForGoScript, waitForStage } from '../support/jobs.ts';
 import { firstUsers } from '../support/server.ts';
@@ -28,6 +28,8 @@ before(async () => {
     'data/table.csv': `name;value\n${Array.from({ length: 300 }, (_, index) => `"row; ${index}";${index}.5\n`).join('')}`,
     'data/deep/notes.txt': 'plain text\n',
     'plot.svg': image,
+    'paper.svg':
+      '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30"><rect width="40" height="30" fill="#fff"/></svg>',
     'page & 100%.html': markup,
     'blob.bin': new Uint8Array([1, 2, 0, 3]),
     empty: '',
@@ -39,8 +41,11 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
-  await server?.dispose();
+  try {
+    await browser?.close();
+  } finally {
+    await server?.dispose();
+  }
 });
 
 const open = (target: Job, query = '', window = page) => window.goto(`/app${jobPath(target).slice(0, -1)}${query}`);
@@ -49,7 +54,7 @@ const textOf = async (download: Download) => await readFile(await download.path(
 
 test('files are a tree with sizes, and folders open by the keyboard', async () => {
   await open(job, '?tab=files');
-  await page.getByText('7 files').waitFor();
+  await page.getByText('8 files').waitFor();
   const folder = page.getByRole('button', { name: 'deep/' });
   await page.getByRole('link', { name: 'notes.txt', exact: true }).waitFor();
   await folder.focus();
@@ -92,6 +97,34 @@ test('previews: text, the first rows of a CSV, images; nothing of a file runs', 
   await openFile('large.txt');
   await page.getByText('The first 256 kB.').waitFor();
 });
+
+test('images do not glare in the dark appearance', async () => {
+  await open(job, '?tab=files&file=paper.svg');
+  await page.mouse.move(0, 0);
+  const picture = page.getByRole('img', { name: 'Preview of paper.svg' });
+  await picture.evaluate((element: HTMLImageElement) => element.decode());
+  assert.equal(await brightestValue(picture), 255);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  const dark = await brightestValue(picture);
+  assert.ok(dark < 220, `the brightest value is ${dark}`);
+  assert.ok((await brightestValue(picture.locator('..'))) < 220, 'the squares behind it');
+  await picture.hover();
+  assert.equal(await brightestValue(picture), 255, 'the colours of the file, when the pointer is on it');
+  await page.emulateMedia({ colorScheme: 'light' });
+});
+
+/** The largest of the red, green and blue values of an element as it is on the screen. */
+async function brightestValue(element: Locator): Promise<number> {
+  const screenshot = (await element.screenshot()).toString('base64');
+  return page.evaluate(async (base64) => {
+    const bitmap = await createImageBitmap(new Blob([Uint8Array.fromBase64(base64)], { type: 'image/png' }));
+    const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+    if (context === null) throw new Error('The browser cannot draw.');
+    context.drawImage(bitmap, 0, 0);
+    const { data } = context.getImageData(0, 0, bitmap.width, bitmap.height);
+    return data.reduce((brightest, value, index) => (index % 4 === 3 ? brightest : Math.max(brightest, value)), 0);
+  }, screenshot);
+}
 
 test('one file and all files can be downloaded', async () => {
   await open(job, '?tab=files');
@@ -138,10 +171,10 @@ test('staff cancels and deletes with a reason, which the owner sees at once', as
   await staff.getByText('The job has written nothing').waitFor();
 
   await open(job, '?tab=files&admin=true', staff);
-  await staff.getByText('7 files').waitFor();
+  await staff.getByText('8 files').waitFor();
   await expectAccessible(staff);
   await open(job, '?tab=files');
-  await page.getByText('7 files').waitFor();
+  await page.getByText('8 files').waitFor();
   await staff.getByRole('button', { name: 'Delete files' }).click();
   const remove = staff.getByRole('dialog');
   await remove.getByLabel('Reason').fill('Disk is full');

@@ -19,8 +19,11 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
-  await server?.dispose();
+  try {
+    await browser?.close();
+  } finally {
+    await server?.dispose();
+  }
 });
 
 async function submit(command: string, payload: Record<string, unknown> = {}, zip?: Uint8Array): Promise<Job> {

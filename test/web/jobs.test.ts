@@ -24,8 +24,11 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
-  await server?.dispose();
+  try {
+    await browser?.close();
+  } finally {
+    await server?.dispose();
+  }
 });
 
 async function submit(caller: Caller, title: string, command = 'true', payload = {}): Promise<Job> {

@@ -26,8 +26,11 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
-  await server?.dispose();
+  try {
+    await browser?.close();
+  } finally {
+    await server?.dispose();
+  }
 });
 
 const card = (project: string) => page.getByRole('region', { name: project });
@@ -124,7 +127,7 @@ test('a long statement is shown in pages', async () => {
 
 test('systems show their limits and tools', async () => {
   await page.goto('/app/systems');
-  const system = page.getByRole('region', { name: /^HPC_TWO/ });
+  const system = page.getByRole('region', { name: /^hpc_two/ });
   await system.getByText('BASH').click();
   await system.getByRole('region', { name: 'Parameters of BASH' }).waitFor();
   await expectAccessible(page);
@@ -138,7 +141,7 @@ test('a paused system shows the reason', async () => {
   const body = JSON.stringify({ reason: 'new disks' });
   await admin.send('POST', '/admin/systems/hpc_two/pause/', headers, body);
   await page.goto('/app/systems');
-  const system = page.getByRole('region', { name: /^HPC_TWO/ });
+  const system = page.getByRole('region', { name: /^hpc_two/ });
   await system.getByText(/No submissions since .*: new disks/).waitFor();
   await admin.send('POST', '/admin/systems/hpc_two/resume/', headers, body);
   await page.getByRole('button', { name: 'Refresh' }).click();

@@ -20,9 +20,12 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
-  await server?.dispose();
-  await provider?.stop();
+  try {
+    await browser?.close();
+  } finally {
+    await server?.dispose();
+    await provider?.stop();
+  }
 });
 
 test('a user signs in at an OpenID provider, and comes back to the page that was asked for', async () => {

@@ -30,9 +30,12 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
-  await server?.dispose();
-  await rm(folder, { recursive: true, force: true });
+  try {
+    await browser?.close();
+  } finally {
+    await server?.dispose();
+    await rm(folder, { recursive: true, force: true });
+  }
 });
 
 function configWithTool(): ShippedConfig {

@@ -6,6 +6,7 @@ import { onEvent } from '../client/use-live-events.ts';
 import { jobName } from '../shared/job-name.ts';
 import { pageParamsOf } from '../shared/job-path.ts';
 import { outcomeTexts } from '../shared/outcome-texts.ts';
+import { systemName } from '../shared/system-name.ts';
 
 /** Shows a notification of the browser when a job ends, if the user has chosen so. A click on it opens the job. */
 export function useNotifications(): void {
@@ -31,4 +32,4 @@ type EndedJob = NonNullable<BursarEvent['job']>;
 const titleOf = (job: EndedJob) => `${jobName(job)} ${job.failed ? 'failed' : 'has ended'}`;
 
 const bodyOf = (job: EndedJob, { outcome, reason }: BursarEvent['data']) =>
-  [`${job.project_hpc} · ${job.project_name}`, outcome && outcomeTexts[outcome], reason].filter(Boolean).join('\n');
+  [`${systemName(job)} · ${job.project_name}`, outcome && outcomeTexts[outcome], reason].filter(Boolean).join('\n');

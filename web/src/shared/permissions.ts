@@ -1,5 +1,6 @@
 import type { Me } from '@bursar/client';
 import { type Action, decide, type SiteRole } from '../../../src/domain/identity/policy.ts';
+import { systemName } from './system-name.ts';
 
 export type { Action } from '../../../src/domain/identity/policy.ts';
 
@@ -24,7 +25,7 @@ export function mayAdminister(me: Me, action: Action, project?: ProjectName): bo
 export function managedProjects(me: Me): ProjectName[] {
   return me.projects
     .filter(({ role, status }) => role === 'manager' && status === 'active')
-    .map(({ project_hpc: system, project_name: project }) => ({ hpc: system.toLowerCase(), project }));
+    .map((each) => ({ hpc: systemName(each), project: each.project_name }));
 }
 
 /** Whether the user may perform the action somewhere: on all resources, or in a project that they manage. */

@@ -2,6 +2,7 @@ import type { Me } from '@bursar/client';
 import { type FormEvent, useId, useState } from 'react';
 import { bursar } from '../../client/bursar.ts';
 import { fieldErrors } from '../../shared/field-errors.ts';
+import { systemName } from '../../shared/system-name.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { SelectField, TextField } from '../../ui/field.tsx';
@@ -141,7 +142,8 @@ function Scopes({ all, chosen, onChange }: ScopesProps) {
 
 /** A token can be limited to a system, or to a project on it. The value is `hpc` or `hpc/project`. */
 function PlaceField({ me, value, onChange }: { me: Me; value: string; onChange: (place: string) => void }) {
-  const systems = [...new Set(me.projects.map(({ project_hpc: hpc }) => hpc.toLowerCase()))];
+  const projects = me.projects.map((each) => ({ hpc: systemName(each), project: each.project_name }));
+  const systems = [...new Set(projects.map(({ hpc }) => hpc))];
   return (
     <SelectField label="Works for" value={value} onChange={(event) => onChange(event.target.value)}>
       <option value="">all systems and projects</option>
@@ -150,9 +152,9 @@ function PlaceField({ me, value, onChange }: { me: Me; value: string; onChange: 
           only {hpc}
         </option>
       ))}
-      {me.projects.map(({ project_hpc: hpc, project_name: project }) => (
-        <option key={`${hpc}/${project}`} value={`${hpc.toLowerCase()}/${project}`}>
-          only {project} on {hpc.toLowerCase()}
+      {projects.map(({ hpc, project }) => (
+        <option key={`${hpc}/${project}`} value={`${hpc}/${project}`}>
+          only {project} on {hpc}
         </option>
       ))}
     </SelectField>

@@ -1,5 +1,6 @@
 import type { Me } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
+import { systemName } from '../../shared/system-name.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Card, DescriptionList } from '../../ui/card.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
@@ -56,17 +57,17 @@ function Projects({ projects }: Pick<Me, 'projects'>) {
           </tr>
         </thead>
         <tbody>
-          {projects.map(({ project_hpc: hpc, project_name: name, role, status }) => (
-            <tr key={`${hpc}/${name}`}>
+          {projects.map((project) => (
+            <tr key={`${project.project_hpc}/${project.project_name}`}>
               <td>
-                <Link to="/quotas/$hpc/$project" params={{ hpc: hpc.toLowerCase(), project: name }}>
-                  {name}
+                <Link to="/quotas/$hpc/$project" params={{ hpc: systemName(project), project: project.project_name }}>
+                  {project.project_name}
                 </Link>
               </td>
-              <td>{hpc}</td>
-              <td>{role}</td>
+              <td>{systemName(project)}</td>
+              <td>{project.role}</td>
               <td>
-                <Badge tone={status === 'active' ? 'good' : 'warning'}>{status}</Badge>
+                <Badge tone={project.status === 'active' ? 'good' : 'warning'}>{project.status}</Badge>
               </td>
             </tr>
           ))}

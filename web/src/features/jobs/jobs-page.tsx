@@ -4,6 +4,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { bursar } from '../../client/bursar.ts';
 import { meQuery } from '../../client/queries.ts';
 import { pathOf } from '../../shared/job-path.ts';
+import { systemName } from '../../shared/system-name.ts';
 import { buttonClass } from '../../ui/button.tsx';
 import { PageHeader } from '../../ui/card.tsx';
 import { Link } from '../../ui/link.tsx';
@@ -23,7 +24,7 @@ export function JobsPage() {
   const navigate = route.useNavigate();
   const jobs = useQuery(ownJobsQuery(filter));
   const { data: me } = useQuery(meQuery);
-  const projects = me?.projects.map((each) => ({ hpc: each.project_hpc.toLowerCase(), project: each.project_name }));
+  const projects = me?.projects.map((each) => ({ hpc: systemName(each), project: each.project_name }));
   return (
     <>
       <PageHeader

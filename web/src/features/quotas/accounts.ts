@@ -3,6 +3,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { bursar } from '../../client/bursar.ts';
 import { keys } from '../../client/queries.ts';
 import { type ChargeUnit, chargeOf } from '../../shared/amount.ts';
+import { systemName } from '../../shared/system-name.ts';
 
 export const accountsQuery = queryOptions({
   queryKey: keys.accounts,
@@ -26,10 +27,10 @@ export interface ProjectQuotas {
 
 /** One entry for each project, by system and name. */
 export function groupByProject(accounts: readonly ProjectAccount[]): ProjectQuotas[] {
-  const groups = Map.groupBy(accounts, ({ project_hpc: hpc, project_name: name }) => `${hpc}/${name}`);
+  const groups = Map.groupBy(accounts, (account) => `${systemName(account)}/${account.project_name}`);
   const inOrder = [...groups].sort(([one], [other]) => one.localeCompare(other));
   return inOrder.map(([, group]) => ({
-    hpc: group[0]?.project_hpc ?? '',
+    hpc: group[0] ? systemName(group[0]) : '',
     name: group[0]?.project_name ?? '',
     charge: chargeOf(group.find(({ resource }) => resource === 'time')?.unit ?? ''),
     quotas: group.filter(({ user }) => user !== null).map((own) => quotaOf(own, group)),

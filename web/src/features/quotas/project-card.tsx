@@ -13,7 +13,7 @@ import styles from './quotas.module.css';
 
 export function ProjectCard({ project }: { project: ProjectQuotas }) {
   const { hpc, name, charge, quotas } = project;
-  const path = { hpc: hpc.toLowerCase(), project: name };
+  const path = { hpc, project: name };
   const time = quotas.find(({ own }) => own.resource === 'time');
   return (
     <Card

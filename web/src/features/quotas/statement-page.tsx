@@ -2,6 +2,7 @@ import type { Statement } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { chargeOf } from '../../shared/amount.ts';
+import { systemName } from '../../shared/system-name.ts';
 import { buttonClass } from '../../ui/button.tsx';
 import { Card, PageHeader } from '../../ui/card.tsx';
 import { addDays, today } from '../../ui/days.ts';
@@ -35,7 +36,7 @@ export function StatementPage() {
       </p>
       <PageHeader
         title={`Statement of ${project}`}
-        description={`Your ${search.resource ?? 'time'} on ${hpc.toUpperCase()}`}
+        description={`Your ${search.resource ?? 'time'} on ${hpc}`}
         actions={
           <>
             <a className={buttonClass()} href={csvLink(range)} download={`statement-${project}.csv`}>
@@ -79,7 +80,7 @@ function StatementBody({ statement, search, onPage }: StatementBodyProps) {
         account={account}
         resource={resource}
         charge={charge}
-        path={{ hpc: statement.project_hpc.toLowerCase(), project: statement.project_name }}
+        path={{ hpc: systemName(statement), project: statement.project_name }}
         kind={search.kind}
         page={search.page ?? 1}
         onPage={onPage}

@@ -37,7 +37,7 @@ export function SystemCard({ system }: { system: System }) {
     <Card
       title={
         <span className="row">
-          {system.project_hpc} <Badge tone={tone}>{status}</Badge>
+          {system.hpc} <Badge tone={tone}>{status}</Badge>
           {isPaused && <Badge tone="warning">Paused</Badge>}
         </span>
       }

@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import { projectsQuery } from '../../../client/queries.ts';
 import type { ProjectName } from '../../../shared/permissions.ts';
+import { systemName } from '../../../shared/system-name.ts';
 import { Badge } from '../../../ui/badge.tsx';
 import { Button } from '../../../ui/button.tsx';
 import { Card, PageHeader } from '../../../ui/card.tsx';
@@ -30,7 +31,7 @@ export function ProjectPage() {
   const accounts = useQuery(projectAccountsQuery(project));
   // Managers may not list projects: for them the page does not say whether this one is closed.
   const { data: projects } = useQuery({ ...projectsQuery, enabled: may('projects.read') });
-  const record = projects?.find((each) => each.project_hpc.toLowerCase() === hpc && each.project_name === name);
+  const record = projects?.find((each) => systemName(each) === hpc && each.project_name === name);
   const closedAt = record?.closed_at ?? null;
   return (
     <>

@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { meQuery, projectsQuery } from '../../../client/queries.ts';
 import { formatAmount } from '../../../shared/amount.ts';
 import { managedProjects } from '../../../shared/permissions.ts';
+import { systemName } from '../../../shared/system-name.ts';
 import { Badge } from '../../../ui/badge.tsx';
 import { Button } from '../../../ui/button.tsx';
 import { Card, PageHeader } from '../../../ui/card.tsx';
@@ -49,7 +50,7 @@ function AllProjects() {
           <EmptyState title="There are no projects">Create one, so that users can submit jobs.</EmptyState>
         ) : (
           <div className={styles.sections}>
-            {[...Map.groupBy(list, ({ project_hpc: system }) => system.toLowerCase())].map(([hpc, group]) => (
+            {[...Map.groupBy(list, systemName)].map(([hpc, group]) => (
               <SystemProjects key={hpc} hpc={hpc} projects={group} />
             ))}
           </div>

@@ -1,4 +1,5 @@
 import type { System, Usage } from '@bursar/client';
+import { systemName } from '../../../shared/system-name.ts';
 import type { UsageSearch } from './usage-search.ts';
 
 export type Charge = System['charge'];
@@ -20,7 +21,7 @@ export function groupUsage(
 ): { charge: Charge; months: MonthlyUsage[] }[] {
   const sums = new Map<string, MonthlyUsage>();
   for (const row of rows) {
-    const [hpc, project] = [row.project_hpc.toLowerCase(), row.project_name];
+    const [hpc, project] = [systemName(row), row.project_name];
     if ((filter.hpc ?? hpc) !== hpc || (filter.project ?? project) !== project) continue;
     const key = `${row.month} ${hpc} ${project}`;
     const sum = sums.get(key) ?? { month: row.month, hpc, project, jobs: 0, seconds: 0 };

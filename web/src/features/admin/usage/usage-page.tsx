@@ -5,6 +5,7 @@ import { lazy, Suspense, useMemo } from 'react';
 import { meQuery, systemsQuery } from '../../../client/queries.ts';
 import { formatAmount } from '../../../shared/amount.ts';
 import { managedProjects, mayAdminister, type ProjectName } from '../../../shared/permissions.ts';
+import { systemName } from '../../../shared/system-name.ts';
 import { buttonClass } from '../../../ui/button.tsx';
 import { Card, PageHeader } from '../../../ui/card.tsx';
 import { SelectField, TextField } from '../../../ui/field.tsx';
@@ -80,9 +81,9 @@ function withProject(search: UsageSearch, managed: readonly ProjectName[]): Usag
 
 function projectsOf(rows: readonly { project_hpc: string; project_name: string }[]): ProjectName[] {
   const names = new Map(
-    rows.map(({ project_hpc: system, project_name: project }) => {
-      const hpc = system.toLowerCase();
-      return [`${hpc}/${project}`, { hpc, project }] as const;
+    rows.map((row) => {
+      const key = { hpc: systemName(row), project: row.project_name };
+      return [`${key.hpc}/${key.project}`, key] as const;
     }),
   );
   return [...names.entries()].sort(([one], [other]) => one.localeCompare(other)).map(([, key]) => key);

@@ -3,6 +3,7 @@ import { queryOptions, useQuery } from '@tanstack/react-query';
 import { bursar } from '../../../client/bursar.ts';
 import { keys } from '../../../client/queries.ts';
 import { chargeOf } from '../../../shared/amount.ts';
+import { systemName } from '../../../shared/system-name.ts';
 import { Card } from '../../../ui/card.tsx';
 import { Link } from '../../../ui/link.tsx';
 import { QueryView, SkeletonLines } from '../../../ui/states.tsx';
@@ -39,7 +40,7 @@ function AccountTable({ userId, accounts }: { userId: string; accounts: readonly
   const projects = Map.groupBy(
     // The pools of the same projects are on the pages of the projects.
     accounts.filter(({ user }) => user === userId),
-    ({ project_hpc: system, project_name: project }) => `${system.toLowerCase()}/${project}`,
+    (account) => `${systemName(account)}/${account.project_name}`,
   );
   return (
     <Table label="List of quotas">

@@ -1,6 +1,7 @@
 import type { Job } from '@bursar/client';
 import { useRef, useState } from 'react';
 import { jobName } from '../../../shared/job-name.ts';
+import { systemName } from '../../../shared/system-name.ts';
 import { Bar } from '../../../ui/bar.tsx';
 import { Button } from '../../../ui/button.tsx';
 import { Dialog } from '../../../ui/dialog.tsx';
@@ -152,7 +153,7 @@ function JobNames({ jobs }: { jobs: readonly Job[] }) {
     <ul className={styles.names}>
       {jobs.slice(0, maxNames).map((job) => (
         <li key={job.id}>
-          {jobName(job)} <span className="muted">· {job.project_hpc}</span>
+          {jobName(job)} <span className="muted">· {systemName(job)}</span>
         </li>
       ))}
       {jobs.length > maxNames && <li className="muted">and {jobs.length - maxNames} more</li>}

@@ -96,7 +96,7 @@ function PlaceFilters({ filter: { hpc, project }, projects, onChange }: Omit<Job
           <option value="">All systems</option>
           {systems.map((name) => (
             <option key={name} value={name}>
-              {name.toUpperCase()}
+              {name}
             </option>
           ))}
         </SelectField>

@@ -7,6 +7,7 @@ import { jobName } from '../../../shared/job-name.ts';
 import { pageParamsOf } from '../../../shared/job-path.ts';
 import { outcomeTexts } from '../../../shared/outcome-texts.ts';
 import { StageBadge } from '../../../shared/stage-badge.tsx';
+import { systemName } from '../../../shared/system-name.ts';
 import { Link } from '../../../ui/link.tsx';
 import { Time } from '../../../ui/time.tsx';
 import styles from './job-list.module.css';
@@ -50,7 +51,7 @@ export function JobRow({ summary, route, filter, system, isOfOther, isSelected, 
         </Link>
         <div className={styles.origin}>
           <span>
-            {job.project_hpc} · {job.project_name}
+            {systemName(job)} · {job.project_name}
           </span>
           {tags.map((tag) => (
             <Link
