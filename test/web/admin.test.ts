@@ -225,7 +225,7 @@ test('charged time of a job is refunded, and the usage shows the rest', async ()
   await dialog.getByText('More than was charged and is not refunded yet').waitFor();
   await dialog.getByLabel('Amount in core-hours').fill('0.01');
   await confirm(page, 'Refund', 'the file system was slow');
-  await page.getByText('0.01 core-h refunded').waitFor();
+  await page.getByText('36 core-s refunded').waitFor();
 
   await page.getByRole('link', { name: 'Usage', exact: true }).click();
   const row = page.getByRole('row', { name: /hpc_one proj_hpc_one_01/ });

@@ -71,11 +71,11 @@ test('a job that another client submits appears, runs and ends on the open page,
   const row = rowOf(page, 'Followed');
   await row.getByText('Running').waitFor();
   await row.getByText(/ s of 6 min/).waitFor();
-  await row.getByText('up to 0.1 core-h').waitFor();
+  await row.getByText('up to 6 core-min').waitFor();
   await row.getByRole('link', { name: 'Only jobs with the tag live' }).waitFor();
   releaseJob(server, job);
   await row.getByText('Successful').waitFor();
-  await row.getByText('< 0.01 core-h').waitFor();
+  await row.getByText(/^\d+ core-s$/).waitFor();
   assert.ok(requests.length <= 2, `${requests.length} requests for one new job`);
   await expectAccessible(page);
   await page.context().close();

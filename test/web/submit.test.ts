@@ -109,7 +109,7 @@ test('a dropped folder is shown as a tree, zipped in the browser, and its job su
   await page.getByRole('textbox', { name: 'Nodes' }).fill('2');
   await page.getByRole('textbox', { name: 'Cores per node' }).fill('6');
   await page.getByRole('textbox', { name: 'Runtime' }).fill('2:00');
-  await page.getByText('Costs at most 24 core-h of 5,000 core-h; leaves 4,976 core-h; space 100 kB').waitFor();
+  await page.getByText('Costs at most 24 core-h of 5,000 core-h; leaves 4,980 core-h; space 100 kB').waitFor();
   await expectAccessible(page);
   await submitButton(page).click();
   const { stage, log } = await readEndOf(await waitForJob(page));
@@ -154,7 +154,10 @@ test('the page says that a quota is too small, and offers the longest runtime', 
   await field(page, 'Runtime').fill('120 min');
   await page.getByText('Costs at most 2 core-h of 1 core-h').waitFor();
   assert.equal(await submitButton(page).isDisabled(), true);
-  assert.match((await page.getByText('Before you can submit').locator('..').textContent()) ?? '', /more than|needs/i);
+  const reason = 'The job needs 2 core-h of time, but your own quota has only 1 core-h available: 1 core-h too little.';
+  await page.getByText(reason).waitFor();
+  assert.equal(await page.getByText(reason).count(), 1, 'the reason is shown once');
+  assert.match((await page.getByText('Before you can submit').locator('..').textContent()) ?? '', /too little/);
   await page.getByRole('button', { name: 'Use the longest runtime: 1 h' }).click();
   await page.getByText('leaves 0 core-h').waitFor();
   assert.equal(await field(page, 'Runtime').inputValue(), '1');

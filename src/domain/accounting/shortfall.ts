@@ -1,5 +1,7 @@
 import { BursarError } from '../errors.ts';
+import { formatAmount, formatRuntime } from '../format-amount.ts';
 import { publicUnits } from '../units.ts';
+import type { ChargeUnit } from './price.ts';
 
 /** The account that cannot cover a job, with amounts in ledger units (seconds or bytes). */
 export interface Shortfall {
@@ -10,22 +12,31 @@ export interface Shortfall {
   available: number;
 }
 
-/** The error for a job that exceeds its quota, in public units. */
-export function quotaExceeded(shortfall: Shortfall, longestRuntimeHours: number): BursarError {
-  const { resource, account } = shortfall;
+/** The error for a job that exceeds its quota. Its details are exact, in public units; its message is for people. */
+export function quotaExceeded(shortfall: Shortfall, longestRuntimeHours: number, charge: ChargeUnit): BursarError {
+  const { resource, account, needed, available } = shortfall;
   const unit = publicUnits[resource];
-  const needed = shortfall.needed / unit.size;
-  const available = shortfall.available / unit.size;
   const accountName = account === 'pool' ? "the project's pool" : 'your own quota';
+  const amount = (value: number) => formatAmount(resource, value, charge);
   const advice =
     resource === 'time' && longestRuntimeHours > 0
-      ? `A runtime of up to ${longestRuntimeHours} hours would fit.`
+      ? `A runtime of up to ${formatRuntime(longestRuntimeHours)} would fit.`
       : resource === 'time'
         ? 'Ask for less, or wait until running jobs have ended.'
         : 'Ask for less, or delete the files of finished jobs.';
   return new BursarError(
     'quota_exceeded',
-    `The job needs ${needed} ${unit.name} of ${resource}, but ${accountName} has only ${available} available. ${advice}`,
-    { details: { resource, account, unit: unit.name, needed, available, longest_runtime: longestRuntimeHours } },
+    `The job needs ${amount(needed)} of ${resource}, but ${accountName} has only ${amount(available)} available: ` +
+      `${amount(needed - available)} too little. ${advice}`,
+    {
+      details: {
+        resource,
+        account,
+        unit: unit.name,
+        needed: needed / unit.size,
+        available: available / unit.size,
+        longest_runtime: longestRuntimeHours,
+      },
+    },
   );
 }

@@ -1,5 +1,7 @@
 import { assertNever } from '../../domain/errors.ts';
+import { formatBytes, formatCharge } from '../../domain/format-amount.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
+import { bytesPerKb } from '../../domain/units.ts';
 import type { EngineJob } from '../engine.ts';
 import { describeShellExitCode } from '../job-messages.ts';
 
@@ -34,11 +36,14 @@ export function toRunOutcome(cause: EndCause, job: EngineJob, limits: JobLimits)
     case 'exited':
       return toExitOutcome(cause.code, cause.signal, job);
     case 'time_limit_reached':
-      return buildOutcome('timed_out', `it reached its time limit of ${job.runtimeSeconds} s`);
+      return buildOutcome('timed_out', `it reached its time limit of ${formatCharge(job.runtimeSeconds, 'wall')}`);
     case 'memory_exceeded':
-      return buildOutcome('out_of_memory', `it used more than ${limits.memoryMb} MB of memory`);
+      return buildOutcome('out_of_memory', `it used more than ${formatBytes(limits.memoryMb * 1_000_000)} of memory`);
     case 'output_exceeded':
-      return buildOutcome('output_exceeded', `it wrote more than ${limits.outputKb} KB to ${cause.stream}`);
+      return buildOutcome(
+        'output_exceeded',
+        `it wrote more than ${formatBytes(limits.outputKb * bytesPerKb)} to ${cause.stream}`,
+      );
     case 'stop_requested':
       // If the host shuts down, the owner must not pay for the job.
       return cause.byOwner

@@ -3,6 +3,7 @@ import { access, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
+import { formatBytes } from '../../domain/format-amount.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 import { isJobId, requireJobId } from '../safe-paths.ts';
 import { syncFolder } from '../sync-folder.ts';
@@ -190,8 +191,8 @@ function stalled(pauseMs: number) {
 
 function tooLarge(bytes: number, maxBytes: number) {
   const message =
-    `The request body is larger than the limit of ${maxBytes} bytes: ` +
-    `${bytes} bytes were received before reading stopped. Send a smaller zip file.`;
+    `The request body is larger than the limit of ${formatBytes(maxBytes)}: ` +
+    `${formatBytes(bytes)} were received before reading stopped. Send a smaller zip file.`;
   return new BursarError('too_large', message, { details: { maxBytes, receivedBytes: bytes } });
 }
 

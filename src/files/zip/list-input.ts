@@ -1,4 +1,5 @@
 import { BursarError } from '../../domain/errors.ts';
+import { formatBytes } from '../../domain/format-amount.ts';
 import type { ByteReader } from './byte-reader.ts';
 import { type FolderEntry, findStartFileError, type InputRequest } from './start-file-error.ts';
 import { createDirectoryCheck, createPathTree } from './zip-directory.ts';
@@ -67,14 +68,14 @@ export function listFolder(entries: readonly FolderEntry[], limits: ZipLimits): 
       parseName(path, Buffer.from(path));
       tree.add({ path, kind });
       if (bytes > limits.maxUnpackedBytes) {
-        throw invalidEntry(path, `has more than ${limits.maxUnpackedBytes} bytes`, 'Send less data.');
+        throw invalidEntry(path, `has more than ${formatBytes(limits.maxUnpackedBytes)}`, 'Send less data.');
       }
     });
     listing.add({ path, kind, bytes, problem });
   }
   listing.attempt(() => {
     if (listing.read().unpackedBytes <= limits.maxUnpackedBytes) return;
-    throw invalidZip(`The folder has more than ${limits.maxUnpackedBytes} bytes. Send less data.`);
+    throw invalidZip(`The folder has more than ${formatBytes(limits.maxUnpackedBytes)}. Send less data.`);
   });
   return listing.read();
 }

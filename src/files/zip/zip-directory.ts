@@ -1,3 +1,4 @@
+import { formatBytes } from '../../domain/format-amount.ts';
 import { exceedsMaxRatio, type ParsedZipEntry, readEntries, type ZipLimits } from './zip-entries.ts';
 import { invalidEntry, invalidZip } from './zip-errors.ts';
 import type { OpenZip } from './zip-reader.ts';
@@ -40,7 +41,7 @@ export function createDirectoryCheck(limits: ZipLimits) {
       packedBytes += entry.packedBytes;
       // Neither sum can exceed the safe integers: every entry is within this limit and within the file.
       if (unpackedBytes > limits.maxUnpackedBytes) {
-        throw invalidZip(`The zip file unpacks to more than ${limits.maxUnpackedBytes} bytes. Send less data.`);
+        throw invalidZip(`The zip file unpacks to more than ${formatBytes(limits.maxUnpackedBytes)}. Send less data.`);
       }
     },
 

@@ -1,4 +1,5 @@
 import type { Entry } from 'yauzl';
+import { formatBytes } from '../../domain/format-amount.ts';
 import { invalidEntry, invalidZip } from './zip-errors.ts';
 import { type EntryName, parseEntryName } from './zip-names.ts';
 import { nextHeaderOffset, type OpenZip } from './zip-reader.ts';
@@ -124,7 +125,7 @@ function checkSizes(open: OpenZip, entry: ParsedZipEntry, limits: ZipLimits) {
     throw invalidEntry(path, 'is a folder with content', recreate);
   }
   if (!Number.isSafeInteger(unpackedBytes) || unpackedBytes > limits.maxUnpackedBytes) {
-    throw invalidEntry(path, `unpacks to more than ${limits.maxUnpackedBytes} bytes`, 'Send less data.');
+    throw invalidEntry(path, `unpacks to more than ${formatBytes(limits.maxUnpackedBytes)}`, 'Send less data.');
   }
   if (exceedsMaxRatio(unpackedBytes, packedBytes, limits)) {
     const problem = `unpacks to more than ${limits.maxRatio} times its size`;

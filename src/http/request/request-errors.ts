@@ -1,6 +1,7 @@
 import type { FastifyError } from 'fastify';
 import { patterns } from '../../contract/patterns.ts';
 import { BursarError, type FieldError } from '../../domain/errors.ts';
+import { formatBytes } from '../../domain/format-amount.ts';
 import { missingKey } from './idempotency-key.ts';
 
 /** No request of the API needs more. The zip of a submission is no JSON: `submissions.maxBodyKb` limits it. */
@@ -17,7 +18,7 @@ export function toRequestError(error: FastifyError): unknown {
   if (error.validation) return toValidationError(error.validation, error.validationContext);
   const status = error.statusCode ?? 500;
   if (status === 413) {
-    const message = `The request body is too large. Send at most ${maxJsonBytes} bytes of JSON.`;
+    const message = `The request body is too large. Send at most ${formatBytes(maxJsonBytes)} of JSON.`;
     return new BursarError('too_large', message, { cause: error, details: { maxBytes: maxJsonBytes } });
   }
   if (status < 500) return new BursarError('bad_request', error.message, { cause: error });

@@ -54,7 +54,7 @@ function publicQuote(
   const refusal =
     shortfall === null
       ? findJobLimitError(nextCounts, target.maxUnfinishedJobs, target.project.name)
-      : quotaExceeded(shortfall, maxRuntimeHours);
+      : quotaExceeded(shortfall, maxRuntimeHours, target.system.charge);
   return {
     project_hpc: publicSystemName(target.project.hpc),
     project_name: target.project.name,

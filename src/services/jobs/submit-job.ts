@@ -10,6 +10,7 @@ import {
 import { countRequestedUnits, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
+import { formatBytes } from '../../domain/format-amount.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { parsePayload } from '../../domain/jobs/payload.ts';
 import { formatJobId } from '../../domain/systems/system.ts';
@@ -93,7 +94,8 @@ async function requireSameBody({ spool, maxBodyBytes }: SubmissionDeps, earlier:
 
 function requireAllowedSize({ declaredBytes }: Submission, maxBytes: number): void {
   if (declaredBytes === null || declaredBytes <= maxBytes) return;
-  const message = `The request body has ${declaredBytes} bytes, and the limit is ${maxBytes} bytes. Send a smaller zip file.`;
+  const sizes = `${formatBytes(declaredBytes)}, more than the limit of ${formatBytes(maxBytes)}`;
+  const message = `The request body has ${sizes}. Send a smaller zip file.`;
   throw new BursarError('too_large', message, { details: { maxBytes } });
 }
 
@@ -105,7 +107,7 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   const request = parsePayload(requirePayloadText(headers), target.system);
   const { shortfall, maxRuntimeHours, timeSeconds } = quoteFor(target, request);
   // Saves the upload. The conditional update in the transaction is what enforces the quota.
-  if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeHours);
+  if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeHours, target.system.charge);
   requireWithinJobLimits(target, toNextCounts(target.accounts));
 
   requireAllowedSize(submission, deps.maxBodyBytes);
@@ -186,7 +188,9 @@ async function storeJob(
     const current = await requireStillEligible(tx, job.owner, target, job.acceptedAt);
     const { id, json, unfinishedJobs } = await insertJob(tx, job, toPublicJob, eventData);
     const { shortfall, projectJobs } = await reserve(tx, { id, attempt: 1 }, current.accounts, amounts, note);
-    if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeNow(current, job.request, shortfall));
+    if (shortfall !== null) {
+      throw quotaExceeded(shortfall, maxRuntimeNow(current, job.request, shortfall), system.charge);
+    }
     // Both counters are in rows that this transaction has locked, so concurrent submissions cannot exceed the limits.
     requireWithinJobLimits(current, { user: unfinishedJobs, project: projectJobs });
     await claim?.complete(tx, json, bodySha256);

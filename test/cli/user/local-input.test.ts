@@ -138,6 +138,6 @@ describe('the input of a job is checked before it is sent', () => {
     const path = createFolder('large', {});
     writeFileSync(join(path, 'sparse'), '');
     truncateSync(join(path, 'sparse'), hostileLimits.maxUnpackedBytes + 1);
-    assert.match((await findProblem(path, 'true'))?.detail ?? '', /"sparse" has more than 100000000 bytes/);
+    assert.match((await findProblem(path, 'true'))?.detail ?? '', /"sparse" has more than 100 MB/);
   });
 });

@@ -41,7 +41,7 @@ describe('submit and sweep in a terminal', () => {
     await terminal.waitFor(/The command, such as "sbatch run.sh": *$/m);
     await terminal.type('sbatch run.sh');
     const screen = await terminal.waitFor(/code \d/);
-    assert.match(screen, /costs at most 1 core-h, leaves 4,999 core-h\n/);
+    assert.match(screen, /costs at most 1 core-h, leaves 5,000 core-h\n/);
     assert.match(screen, /\nasked\n/);
     assert.match(screen, /SUCCESSFUL, after .*\ncode 0/);
   });

@@ -41,7 +41,7 @@ describe('bursar submit', () => {
     const job = await newestJob();
     assert.equal(stdout, `${job?.job_id}\n`);
     assert.deepEqual([job?.project_hpc, job?.runtime, job?.title], ['HPC_ONE', 0.1, folder.split('/').at(-1)]);
-    assert.match(stderr, /^costs at most 6 core-min, leaves 4,999\.9 core-h\n.*bursar job log -f /);
+    assert.match(stderr, /^costs at most 6 core-min, leaves 5,000 core-h\n.*bursar job log -f /);
     assert.ok(job);
     await me.waitUntilFinished(job);
     const { body: files } = await me.get<{ path: string }[]>(jobPath(job).replace('jobs', 'files'));
@@ -81,7 +81,7 @@ describe('bursar submit', () => {
   test('with --dry-run submits nothing, and prints the cost or the quote', async () => {
     const jobs = await countJobs();
     const text = await fixture.run('submit', folder, '--dry-run', '--nodes', '2', '--cores', '4', '--runtime', '3h');
-    assert.deepEqual([text.code, text.stdout], [0, 'costs at most 24 core-h, leaves 4,976 core-h\n']);
+    assert.deepEqual([text.code, text.stdout], [0, 'costs at most 24 core-h, leaves 4,980 core-h\n']);
     const json = await fixture.run('submit', folder, '--dry-run', '--json');
     assert.equal(JSON.parse(json.stdout).cost, 360);
     assert.equal(await countJobs(), jobs);
@@ -92,7 +92,10 @@ describe('bursar submit', () => {
     const large = ['--nodes', '64', '--cores', '128', '--runtime', '48'];
     const { code, stderr } = await fixture.run('submit', folder, '--verbose', ...large);
     assert.equal(code, 5);
-    assert.match(stderr, /costs at most 393,216 core-h\. The job needs \d+ seconds of time, but .* only \d+ available/);
+    assert.match(
+      stderr,
+      /costs at most 393,000 core-h\. The job needs 393,000 core-h of time, but .* only [\d,]+ core-h available/,
+    );
     assert.match(stderr, /Use --runtime 0\.6\d?, or fewer nodes or cores/);
     assert.doesNotMatch(stderr, /POST \/jobs/);
     assert.equal(await countJobs(), jobs);

@@ -47,6 +47,7 @@ describe('maxAffordableRuntimeHours', () => {
         const { details } = quotaExceeded(
           { resource: 'time', account: 'cap', needed: available + 1, available },
           maxHours,
+          'core',
         );
         const requestedHours = JSON.parse(JSON.stringify(details)).longest_runtime;
         assert.ok(calculateCostSeconds(resources, requestedHours, 'core') <= available);
@@ -56,10 +57,13 @@ describe('maxAffordableRuntimeHours', () => {
 });
 
 describe('quotaExceeded', () => {
-  test('reports time in seconds, with a runtime that would fit', () => {
-    const error = quotaExceeded({ resource: 'time', account: 'pool', needed: 7200, available: 3600 }, 0.5);
+  test('reports time in the unit of the system, with a runtime that would fit', () => {
+    const error = quotaExceeded({ resource: 'time', account: 'pool', needed: 7200, available: 3600 }, 0.5, 'core');
     assert.equal(error.code, 'quota_exceeded');
-    assert.match(error.message, /7200 seconds of time.*project's pool has only 3600.*up to 0\.5 hours would fit/);
+    assert.match(
+      error.message,
+      /needs 2 core-h of time.*project's pool has only 1 core-h available: 1 core-h too little.*up to 0\.5 h would fit/,
+    );
     assert.deepEqual(error.details, {
       resource: 'time',
       account: 'pool',
@@ -70,14 +74,30 @@ describe('quotaExceeded', () => {
     });
   });
 
-  test('reports space in KB, with advice', () => {
-    const error = quotaExceeded({ resource: 'space', account: 'cap', needed: 1_500, available: 1 }, 1);
-    assert.match(error.message, /1\.5 KB of space, but your own quota has only 0\.001 available\. Ask for less/);
+  test('reports space, with advice', () => {
+    const error = quotaExceeded({ resource: 'space', account: 'cap', needed: 1_500, available: 1 }, 1, 'core');
+    assert.match(
+      error.message,
+      /1\.5 kB of space, but your own quota has only 1 B available: 1\.5 kB too little\. Ask for less/,
+    );
     assert.equal(error.details.unit, 'KB');
   });
 
+  test('has short amounts in its message, and exact ones in its details', () => {
+    const shortfall = { resource: 'time', account: 'cap', needed: 1_415_577_600, available: 18_274_321 } as const;
+    const { message, details } = quotaExceeded(shortfall, 0.6102777777777778, 'core');
+    assert.match(message, /needs 393,000 core-h .* only 5,080 core-h available: 388,000 core-h .* up to 0\.61 h /);
+    assert.deepEqual(
+      [details.needed, details.available, details.longest_runtime],
+      [1_415_577_600, 18_274_321, 0.6102777777777778],
+    );
+    // The two amounts look the same: the difference says why the job is refused.
+    const close = quotaExceeded({ ...shortfall, needed: 18_274_322 }, 0, 'core');
+    assert.match(close.message, /needs 5,080 core-h .* only 5,080 core-h available: 1 core-s too little/);
+  });
+
   test('gives advice if no runtime would fit', () => {
-    const error = quotaExceeded({ resource: 'time', account: 'cap', needed: 10, available: 0 }, 0);
+    const error = quotaExceeded({ resource: 'time', account: 'cap', needed: 10, available: 0 }, 0, 'core');
     assert.match(error.message, /Ask for less, or wait/);
   });
 });

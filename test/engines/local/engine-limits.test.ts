@@ -19,7 +19,7 @@ localTestWithAndWithoutIsolation(
   async (h) => {
     const { job, end } = await run(h, shellLine('yes'));
     assert.deepEqual([end.outcome, end.exitCode], ['output_exceeded', null]);
-    assert.match(end.reason, /50 KB to stdout/);
+    assert.match(end.reason, /50 kB to stdout/);
     assert.equal((await stat(job.workspace.stdout)).size, 50_000);
     assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'y\n'.repeat(25_000));
   },

@@ -114,11 +114,8 @@ test('folders that exist only in paths count towards the entry limit', async (t)
 test('inspectZip accepts as many bytes as the limit, and rejects one more, in one entry or in total', async (t) => {
   const zip = await makeZip({ a: '12345', b: '67890' });
   assert.equal((await inspect(t, zip, { maxUnpackedBytes: 10 })).unpackedBytes, 10);
-  await assert.rejects(
-    inspect(t, zip, { maxUnpackedBytes: 9 }),
-    isInvalidZip(/The zip file unpacks to more than 9 bytes/),
-  );
-  await assert.rejects(inspect(t, zip, { maxUnpackedBytes: 4 }), isInvalidZip(/"a" unpacks to more than 4 bytes/));
+  await assert.rejects(inspect(t, zip, { maxUnpackedBytes: 9 }), isInvalidZip(/The zip file unpacks to more than 9 B/));
+  await assert.rejects(inspect(t, zip, { maxUnpackedBytes: 4 }), isInvalidZip(/"a" unpacks to more than 4 B/));
 });
 
 test('inspectZip accepts a small repetitive file of any ratio', async (t) => {

@@ -97,7 +97,7 @@ describe('a quote', () => {
     assert.equal(status, 200);
     assert.deepEqual([body.cost, body.accepted, body.binding_account, body.time_left], [144_000, false, 'cap', 0]);
     assert.equal(body.longest_runtime, granted / 40 / 3600);
-    assert.match(body.reason ?? '', /144000 seconds.*your own quota has only 100000 available/);
+    assert.match(body.reason ?? '', /needs 40 core-h of time.*your own quota has only 27\.8 core-h available/);
   });
 
   test('holds no quota and writes no ledger entry', async () => {
@@ -268,7 +268,7 @@ describe('quota_exceeded', () => {
       longest_runtime: quote.longest_runtime,
     });
     assert.equal(problem.detail, quote.reason);
-    assert.match(problem.detail, /A runtime of up to [\d.]+ hours would fit\./);
+    assert.match(problem.detail, /A runtime of up to [\d.]+ h would fit\./);
   });
 
   test('for time does not suggest a runtime if not even a second fits', async () => {

@@ -104,7 +104,7 @@ describe('concurrent transactions', () => {
       await settle(tx, job, used, { actor: 'bursar', at: 3 });
     });
     const request = { kind: 'withdraw', user: '2', resource: 'time', amount: 500, source: 'new', reason: 'x' } as const;
-    const message = '500 is more than the amount that user 2 has available: 400.';
+    const message = '500 seconds is more than the amount that user 2 has available: 400 seconds.';
     await assert.rejects(applyGrant(request), { code: 'conflict', message });
     await applyGrant({ ...request, amount: 400 });
   });

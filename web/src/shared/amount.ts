@@ -1,11 +1,10 @@
-import { formatBytes, formatNumber } from '../ui/format.ts';
+import type { ChargeUnit } from '../../../src/domain/accounting/price.ts';
+import { formatBytes, formatCharge } from '../../../src/domain/format-amount.ts';
 
+export type { ChargeUnit };
 export type Resource = 'time' | 'space';
 
-/** Time is accounted in seconds of the unit that the system charges, and shown in hours. */
-const timeUnits = { core: 'core-h', node: 'node-h', wall: 'h' } as const;
-
-export type ChargeUnit = keyof typeof timeUnits;
+const timeUnits: Record<ChargeUnit, string> = { core: 'core-h', node: 'node-h', wall: 'h' };
 
 /** The unit of hours of a system: `core-h`. */
 export const timeUnitOf = (charge: ChargeUnit) => timeUnits[charge];
@@ -16,11 +15,7 @@ export function chargeOf(unit: string): ChargeUnit {
   return unit === 'node-seconds' ? 'node' : 'wall';
 }
 
-/** An amount of a quota for people: `4,976 core-h`, `120 MB`. Space is accounted in KB. */
+/** An amount of a quota for people: `4,980 core-h`, `120 MB`. The API has seconds and KB. */
 export function formatAmount(resource: Resource, amount: number, charge: ChargeUnit = 'core'): string {
-  if (resource === 'space') return formatBytes(amount * 1000);
-  const hours = amount / 3600;
-  // A short job costs little, but not nothing.
-  const text = hours > 0 && hours < 0.005 ? '< 0.01' : formatNumber(hours);
-  return `${text} ${timeUnits[charge]}`;
+  return resource === 'space' ? formatBytes(amount * 1000) : formatCharge(amount, charge);
 }

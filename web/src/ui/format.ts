@@ -2,7 +2,7 @@ const integer = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const oneDecimal = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 const twoDecimals = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
 
-/** With as many decimals as help: 4,976 · 12.5 · 0.25. */
+/** A count, or a number without a unit: 4,976 · 12.5 · 0.25. */
 export function formatNumber(value: number): string {
   const size = Math.abs(value);
   if (size >= 100) return integer.format(value);
@@ -15,18 +15,6 @@ export function formatCount(count: number, noun: string): string {
 }
 
 export const capitalise = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-
-const byteUnits = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
-
-export function formatBytes(bytes: number): string {
-  let value = bytes;
-  let unit = 0;
-  while (Math.abs(value) >= 1000 && unit < byteUnits.length - 1) {
-    value /= 1000;
-    unit++;
-  }
-  return `${formatNumber(value)} ${byteUnits[unit]}`;
-}
 
 /** The two largest units: 2 d 3 h · 1 h 5 min · 12 s. */
 export function formatDuration(seconds: number): string {

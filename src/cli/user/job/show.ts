@@ -1,7 +1,7 @@
 import type { Job, System, Timeline } from '#client';
+import { formatCharge } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
 import { exitCodeOf } from '../submit/job-result.ts';
-import { formatCharge } from '../submit/quote-text.ts';
 import { createLiveView } from '../terminal/live-view.ts';
 import { escapeText } from '../terminal/text.ts';
 import { formatDuration, relativeTime } from '../terminal/time.ts';

@@ -1,6 +1,6 @@
 import type { Quota, System } from '#client';
+import { formatCharge } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
-import { formatCharge } from '../submit/quote-text.ts';
 import type { Column } from '../terminal/table.ts';
 import { formatBytes } from '../terminal/time.ts';
 

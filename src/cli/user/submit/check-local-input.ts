@@ -1,5 +1,6 @@
 import type { FolderEntry, System } from '#client';
 import { BursarError } from '../../../domain/errors.ts';
+import { formatBytes } from '../../../domain/format-amount.ts';
 import { parseBatchCommand } from '../../../domain/jobs/batch-command.ts';
 import { startFileOf } from '../../../domain/jobs/start-file.ts';
 import { checkInput } from '../../../files/zip/check-input.ts';
@@ -39,10 +40,8 @@ async function checkZip(request: InputRequest, input: Exclude<OpenedInput, { kin
   const zip = input.kind === 'zip' ? ({ kind: 'file', path: input.path } as const) : null;
   const size = input.kind === 'zip' ? (input.source.totalBytes ?? 0) : 0;
   if (size > maxBytes) {
-    throw new BursarError(
-      'too_large',
-      `The zip has ${size} bytes, and the limit is ${maxBytes} bytes. Send less data.`,
-    );
+    const sizes = `${formatBytes(size)}, more than the limit of ${formatBytes(maxBytes)}`;
+    throw new BursarError('too_large', `The zip has ${sizes}. Send less data.`);
   }
   const options = { zipLimits: zipLimits(system), maxVerifiedBytes: verified_bytes, hasDirectives: false };
   await checkInput(request, zip, options);

@@ -1,18 +1,8 @@
 import type { Quote, System } from '#client';
+import { formatCharge } from '../../../domain/format-amount.ts';
 import { CommandError } from '../errors.ts';
-import { formatNumber } from '../terminal/time.ts';
 
-const unitPrefix = { core: 'core-', node: 'node-', wall: '' } as const;
-
-/** Formats charged seconds in the unit of the system: "24 core-h", "6 core-min". */
-export function formatCharge(seconds: number, charge: System['charge']): string {
-  const prefix = unitPrefix[charge];
-  if (seconds < 60) return `${formatNumber(seconds)} ${prefix}s`;
-  if (seconds < 3600) return `${formatNumber(seconds / 60)} ${prefix}min`;
-  return `${formatNumber(seconds / 3600)} ${prefix}h`;
-}
-
-/** "costs at most 24 core-h, leaves 4,976 core-h" */
+/** "costs at most 24 core-h, leaves 4,980 core-h" */
 export function describeQuote({ cost, time_left }: Quote, { charge }: System): string {
   return `costs at most ${formatCharge(cost, charge)}, leaves ${formatCharge(time_left, charge)}`;
 }

@@ -1,9 +1,9 @@
 import { ApiError, type Bursar, type Event, type JobHandle, type System } from '#client';
+import { formatCharge } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
 import { escapeLog, escapeText } from '../terminal/text.ts';
 import { formatDuration } from '../terminal/time.ts';
 import { exitCodeOf } from './job-result.ts';
-import { formatCharge } from './quote-text.ts';
 
 export interface WatchOptions {
   /** The last event before the submission: all later ones of the job are shown. */

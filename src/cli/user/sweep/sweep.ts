@@ -1,6 +1,7 @@
 import { basename, resolve } from 'node:path';
 import pLimit from 'p-limit';
 import { ApiError, type Bursar, type System, saveFiles } from '#client';
+import { formatCharge } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -12,7 +13,7 @@ import { type JobOptions, readSettings } from '../submit/job-options.ts';
 import { folderOf, type OpenedInput, openJobInput } from '../submit/open-input.ts';
 import { combine, describeCombination, parseSweptParameter } from '../submit/parameters.ts';
 import { applyParameters } from '../submit/placeholders.ts';
-import { formatCharge, requireAccepted } from '../submit/quote-text.ts';
+import { requireAccepted } from '../submit/quote-text.ts';
 import { parseWholeNumber } from '../submit/settings.ts';
 import { latestEvent, sourceOf, toolParameters, toSubmission, uploadRetries } from '../submit/submit.ts';
 import { escapeText } from '../terminal/text.ts';

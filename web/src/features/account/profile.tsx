@@ -1,10 +1,10 @@
 import type { Me } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
+import { formatBytes } from '../../../../src/domain/format-amount.ts';
 import { systemName } from '../../shared/system-name.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Card, DescriptionList } from '../../ui/card.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
-import { formatBytes } from '../../ui/format.ts';
 import { Link } from '../../ui/link.tsx';
 import { EmptyState, QueryView, Skeleton } from '../../ui/states.tsx';
 import { Table } from '../../ui/table.tsx';

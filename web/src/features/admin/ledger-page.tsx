@@ -1,5 +1,6 @@
 import type { LedgerProof } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
+import { formatCharge } from '../../../../src/domain/format-amount.ts';
 import { bursar } from '../../client/bursar.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
@@ -80,7 +81,7 @@ function ProofResult({ proof, isRunning }: ProofResultProps) {
           ['Checked', <Time key="at" value={at} />],
           ['Accounts', formatNumber(accounts)],
           ['Entries', formatNumber(entries)],
-          ['Took', `${formatNumber(seconds)} s`],
+          ['Took', formatCharge(seconds, 'wall')],
         ]}
       />
       {problems.length > 0 && (

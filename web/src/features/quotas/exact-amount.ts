@@ -10,7 +10,7 @@ export interface AmountFormat {
 }
 
 /**
- * Formats the amounts of a statement so that they add up: hours with four decimals tell every second apart, unless all amounts
+ * Formats the movements of a statement, with all their digits, so that they add up: hours with four decimals tell every second apart, unless all amounts
  * are multiples of 36 seconds. Space is shown in MB with all its KB.
  */
 export function exactFormat(resource: Resource, charge: ChargeUnit, amounts: readonly number[]): AmountFormat {
@@ -22,7 +22,7 @@ export function exactFormat(resource: Resource, charge: ChargeUnit, amounts: rea
 }
 
 /** With its sign: +12.50, −3.00. */
-export function formatChange({ format }: AmountFormat, change: number): string {
+export function formatChange(format: AmountFormat['format'], change: number): string {
   if (change === 0) return format(0);
   return `${change > 0 ? '+' : '−'}${format(Math.abs(change))}`;
 }

@@ -80,7 +80,7 @@ export function MovementTable({ account, resource, charge, path, kind, page, onP
       </Table>
       <nav className={styles.pager} aria-label="Pages of the statement">
         <span className="muted">
-          {formatCount(shown.length, 'movement')}, sum {formatChange(amounts, sum)} {amounts.unit}
+          {formatCount(shown.length, 'movement')}, sum {formatChange(amounts.format, sum)} {amounts.unit}
         </span>
         {pages > 1 && (
           <span className="row">
@@ -143,7 +143,9 @@ function MovementRow({ movement, amounts, path }: MovementRowProps) {
         </div>
       </td>
       <td className="number">
-        <span className={movement.change > 0 ? styles.gain : undefined}>{formatChange(amounts, movement.change)}</span>
+        <span className={movement.change > 0 ? styles.gain : undefined}>
+          {formatChange(amounts.format, movement.change)}
+        </span>
         <div className={`${styles.narrow} ${styles.note}`}>{amounts.format(movement.balance)}</div>
       </td>
       <td className={`number ${styles.wide}`}>{amounts.format(movement.balance)}</td>

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import { type ChargeUnit, formatAmount, type Resource } from '../../shared/amount.ts';
 import { Card } from '../../ui/card.tsx';
 import { Time } from '../../ui/time.tsx';
-import { exactFormat, formatChange } from './exact-amount.ts';
+import { formatChange } from './exact-amount.ts';
 import type { Movement } from './movement-kinds.ts';
 import styles from './quotas.module.css';
 
@@ -16,9 +16,8 @@ interface StatementSummaryProps {
 /** The balances at both ends of the range, and the sums between them. */
 export function StatementSummary({ statement, resource, charge }: StatementSummaryProps) {
   const { opening_balance: opening, closing_balance: closing, movements } = statement[resource];
-  const exact = exactFormat(resource, charge, [opening, ...movements.map(({ change }) => change)]);
-  const amount = (value: number) => `${exact.format(value)} ${exact.unit}`;
-  const signed = (value: number) => `${formatChange(exact, value)} ${exact.unit}`;
+  const amount = (value: number) => formatAmount(resource, value, charge);
+  const signed = (value: number) => formatChange(amount, value);
   const used = movements.reduce((total, movement) => total + movement.used, 0);
   const held = movements.reduce((total, { kind, change }) => total - (isHold(kind) ? change : 0), 0);
   const granted = closing - opening + used + held;

@@ -1,9 +1,9 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
+import { formatBytes } from '../../../../src/domain/format-amount.ts';
 import { bursar } from '../../client/bursar.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { formatBytes } from '../../ui/format.ts';
 import { Link } from '../../ui/link.tsx';
 import { describeError } from '../../ui/states.tsx';
 import type { Selection } from './files/selection.ts';

@@ -1,7 +1,7 @@
 import type { Quote, System } from '@bursar/client';
 import type { UseQueryResult } from '@tanstack/react-query';
+import { formatBytes } from '../../../../src/domain/format-amount.ts';
 import type { FieldErrors } from '../../shared/field-errors.ts';
-import { formatBytes } from '../../ui/format.ts';
 import { describeError } from '../../ui/states.tsx';
 import type { ListingState } from './files/use-listing.ts';
 

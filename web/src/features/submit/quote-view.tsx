@@ -1,9 +1,9 @@
 import type { Quote, System } from '@bursar/client';
 import type { UseQueryResult } from '@tanstack/react-query';
+import { formatBytes } from '../../../../src/domain/format-amount.ts';
 import { formatAmount } from '../../shared/amount.ts';
 import { Button } from '../../ui/button.tsx';
-import { formatBytes, formatDuration } from '../../ui/format.ts';
-import { describeError } from '../../ui/states.tsx';
+import { formatDuration } from '../../ui/format.ts';
 import { formatHours } from './form/runtime-text.ts';
 import styles from './submit.module.css';
 
@@ -17,17 +17,15 @@ interface QuoteViewProps {
   onRuntime: (hours: string) => void;
 }
 
-/** The cost of the job as it is typed: `costs at most 24 core-h of 5,000 core-h; leaves 4,976 core-h; space 120 MB`. */
+/**
+ * The cost of the job as it is typed: `costs at most 24 core-h of 5,000 core-h; leaves 4,980 core-h; space 120 MB`. The reasons
+ * of a refusal are below it, among all that keeps the job from being submitted.
+ */
 export function QuoteView({ quote, system, left, unpackedBytes, isFormValid, onRuntime }: QuoteViewProps) {
   const { data } = quote;
-  if (quote.isError) return <p className={styles.bad}>{describeError(quote.error).message}</p>;
-  if (data === undefined || !isFormValid) {
-    return (
-      <p className={`muted ${styles.quote}`}>
-        {isFormValid ? 'Calculating the cost…' : 'The cost is shown when the form is complete.'}
-      </p>
-    );
-  }
+  if (!isFormValid) return <Unknown>The cost is shown when the form is complete.</Unknown>;
+  if (quote.isError) return <Unknown>The cost is not known.</Unknown>;
+  if (data === undefined) return <Unknown>Calculating the cost…</Unknown>;
   const amount = (seconds: number) => formatAmount('time', seconds, system.charge);
   const canShorten = !data.accepted && data.binding_account !== null && data.longest_runtime > 0;
   return (
@@ -42,7 +40,6 @@ export function QuoteView({ quote, system, left, unpackedBytes, isFormValid, onR
       <p className="muted">
         For {formatDuration(data.runtime * 3600)} at most. Time that the job does not use is given back.
       </p>
-      {!data.accepted && <p className={styles.bad}>{data.reason}</p>}
       {canShorten ? (
         <Button onClick={() => onRuntime(formatHours(data.longest_runtime))}>
           Use the longest runtime: {formatDuration(data.longest_runtime * 3600)}
@@ -65,4 +62,8 @@ export function QuoteView({ quote, system, left, unpackedBytes, isFormValid, onR
       )}
     </div>
   );
+}
+
+function Unknown({ children }: { children: string }) {
+  return <p className={`muted ${styles.quote}`}>{children}</p>;
 }

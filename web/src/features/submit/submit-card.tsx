@@ -52,18 +52,19 @@ export function SubmitCard({ obstacles, submission, ...quote }: SubmitCardProps)
             </ul>
           </div>
         )}
-        {error !== null && !isBusy && <SubmissionError error={error} />}
+        {error !== null && !isBusy && <SubmissionError error={error} obstacles={obstacles} />}
       </div>
     </Card>
   );
 }
 
-function SubmissionError({ error }: { error: unknown }) {
+/** A reason that still holds is among the obstacles already. */
+function SubmissionError({ error, obstacles }: { error: unknown; obstacles: readonly string[] }) {
   const { message, requestId } = describeError(error);
   return (
     <div role="alert" className={styles.bad}>
       <p>
-        <strong>The job was not submitted.</strong> {message}
+        <strong>The job was not submitted.</strong> {!obstacles.includes(message) && message}
       </p>
       {requestId !== undefined && (
         <p className="muted">

@@ -1,8 +1,9 @@
 import { useBlocker } from '@tanstack/react-router';
+import { formatBytes } from '../../../../src/domain/format-amount.ts';
 import { Bar } from '../../ui/bar.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
-import { formatBytes, formatDuration } from '../../ui/format.ts';
+import { formatDuration } from '../../ui/format.ts';
 import styles from './submit.module.css';
 import type { SubmissionProgress } from './use-submission.ts';
 

@@ -1,8 +1,9 @@
 import type { System } from '@bursar/client';
+import { formatBytes } from '../../../../src/domain/format-amount.ts';
 import { Badge, type Tone } from '../../ui/badge.tsx';
 import { buttonClass } from '../../ui/button.tsx';
 import { Card, DescriptionList } from '../../ui/card.tsx';
-import { capitalise, formatBytes, formatNumber } from '../../ui/format.ts';
+import { capitalise, formatNumber } from '../../ui/format.ts';
 import { Link } from '../../ui/link.tsx';
 import { Time } from '../../ui/time.tsx';
 import styles from './systems.module.css';

@@ -1,7 +1,7 @@
 import { useState } from 'react';
+import { formatBytes } from '../../../../../src/domain/format-amount.ts';
 import { Badge } from '../../../ui/badge.tsx';
 import { Button } from '../../../ui/button.tsx';
-import { formatBytes } from '../../../ui/format.ts';
 import type { TreeNode } from './build-tree.ts';
 import styles from './files.module.css';
 

@@ -1,6 +1,7 @@
 import { useMemo } from 'react';
+import { formatBytes } from '../../../../../src/domain/format-amount.ts';
 import { Card } from '../../../ui/card.tsx';
-import { formatBytes, formatCount } from '../../../ui/format.ts';
+import { formatCount } from '../../../ui/format.ts';
 import { Skeleton } from '../../../ui/states.tsx';
 import { buildTree } from './build-tree.ts';
 import { FileDrop } from './file-drop.tsx';

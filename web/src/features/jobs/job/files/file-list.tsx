@@ -1,6 +1,7 @@
 import { useState } from 'react';
+import { formatBytes } from '../../../../../../src/domain/format-amount.ts';
 import { Button } from '../../../../ui/button.tsx';
-import { formatBytes, formatCount, formatNumber } from '../../../../ui/format.ts';
+import { formatCount, formatNumber } from '../../../../ui/format.ts';
 import { Link } from '../../../../ui/link.tsx';
 import { Time } from '../../../../ui/time.tsx';
 import type { JobSource } from '../job-source.ts';

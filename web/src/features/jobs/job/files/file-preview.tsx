@@ -1,9 +1,9 @@
 import type { JobFile } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
+import { formatBytes } from '../../../../../../src/domain/format-amount.ts';
 import { buttonClass } from '../../../../ui/button.tsx';
 import { Card } from '../../../../ui/card.tsx';
-import { formatBytes } from '../../../../ui/format.ts';
 import { Preformatted } from '../../../../ui/preformatted.tsx';
 import { EmptyState, QueryView, Skeleton } from '../../../../ui/states.tsx';
 import { Table } from '../../../../ui/table.tsx';

@@ -1,8 +1,9 @@
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { formatBytes } from '../../../../../../src/domain/format-amount.ts';
 import { Button } from '../../../../ui/button.tsx';
 import { Card } from '../../../../ui/card.tsx';
-import { formatBytes, formatCount } from '../../../../ui/format.ts';
+import { formatCount } from '../../../../ui/format.ts';
 import { Link } from '../../../../ui/link.tsx';
 import { describeError, EmptyState, ErrorState, SkeletonLines } from '../../../../ui/states.tsx';
 import { toast } from '../../../../ui/toast.tsx';

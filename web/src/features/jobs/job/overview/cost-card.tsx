@@ -1,7 +1,7 @@
 import type { System, Timeline } from '@bursar/client';
+import { formatBytes } from '../../../../../../src/domain/format-amount.ts';
 import { formatAmount } from '../../../../shared/amount.ts';
 import { Card, DescriptionList } from '../../../../ui/card.tsx';
-import { formatBytes } from '../../../../ui/format.ts';
 
 /** The amounts of the ledger for this job, with the rule that decided the charge. */
 export function CostCard({ timeline, charge }: { timeline: Timeline; charge: System['charge'] | undefined }) {

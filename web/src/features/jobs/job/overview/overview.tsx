@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { systemsQuery } from '../../../../client/queries.ts';
 import { Badge } from '../../../../ui/badge.tsx';
 import { Card, DescriptionList } from '../../../../ui/card.tsx';
-import { formatCount, formatNumber } from '../../../../ui/format.ts';
+import { formatCount, formatDuration } from '../../../../ui/format.ts';
 import type { JobSource } from '../job-source.ts';
 import { CostCard } from './cost-card.tsx';
 import { FailureCard } from './failure-card.tsx';
@@ -42,7 +42,7 @@ function RequestCard({ timeline: { request, tags, entries } }: { timeline: Timel
             ([name, value]) => [name, <code key={name}>{[value].flat().join(' ')}</code>] as const,
           ),
           ['Size', `${formatCount(nodes, 'node')} × ${formatCount(cores, 'core')}`],
-          ['Runtime', `at most ${formatNumber(request.runtime)} h`],
+          ['Runtime', `at most ${formatDuration(request.runtime * 3600)}`],
           ...(tags.length === 0 ? [] : [['Tags', <Tags key="tags" tags={tags} />] as const]),
           ...(engineId ? [["The system's id", <code key="id">{engineId}</code>] as const] : []),
         ]}
