@@ -214,7 +214,7 @@ export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
  */
 function mayBeRefused({ state, exit, nodeList }: SlurmJob): boolean {
   if (nodeList === '') return false;
-  return state === 'CANCELLED' || (state === 'FAILED' && typeof exit === 'object' && exit.code === refusalExitCode);
+  return state === 'CANCELLED' || (state === 'FAILED' && exit.notRun === undefined && exit.code === refusalExitCode);
 }
 
 const isHeld = ({ state, reason }: SlurmJob) => state === 'PENDING' && reason === 'JobHeldUser';

@@ -3,7 +3,7 @@ import { maxRefusalSeconds } from '../../domain/jobs/end-record.ts';
 import type { JobEnd, Outcome } from '../../domain/jobs/job.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import { describeShellExitCode } from '../job-messages.ts';
-import { type SlurmExit, type SlurmJob, wrapperSignals } from './slurm-job.ts';
+import type { NotRunReason, SlurmExit, SlurmJob } from './slurm-job.ts';
 
 /** Returns null for an unknown state. */
 export function toObservation(reported: SlurmJob, now: number): Observation | null {
@@ -35,20 +35,23 @@ const pendingStates = new Set([
 ]);
 const runningStates = new Set(['RUNNING', 'COMPLETING', 'SUSPENDED', 'STOPPED', 'SIGNALING', 'STAGE_OUT', 'RESIZING']);
 
-/** The output files show what the first start did, but its exit code is unknown. */
-const duplicateStartReason =
-  'Slurm started the job a second time, which was prevented; the end of the first start is unknown: see the job files';
-
-const notStartedReason =
-  'the job could not be started on its node, nothing of it ran, and nothing is charged: its stderr says why and what to do';
+const notRunReasons: Record<NotRunReason, string> = {
+  launch_failed: 'Slurm could not start the job',
+  // The output files show what the first start did, but its exit code is unknown.
+  duplicate_start:
+    'Slurm started the job a second time, which was prevented; the end of the first start is unknown: see the job files',
+  not_started:
+    'the job could not be started on its node, nothing of it ran, and nothing is charged: its stderr says why and what to do',
+};
 
 /**
- * The wrapper reports soon after its start that it runs nothing. A job that is not isolated can send the same signals to its
- * wrapper after it has computed: then it was killed by that signal, and is charged.
+ * A node or the wrapper reports soon after the start that nothing ran. A job that is not isolated can send a signal to its
+ * wrapper that looks the same, after it has computed: then it was killed by that signal, and is charged. Only a code beside
+ * the signal is certain: no process has both.
  */
 function credibleExit({ exit, elapsedSeconds }: SlurmJob): SlurmExit {
-  const isFromWrapper = exit === 'not_started' || exit === 'duplicate_start';
-  return isFromWrapper && elapsedSeconds > maxRefusalSeconds ? { code: 0, signal: wrapperSignals[exit] } : exit;
+  const { code, signal } = exit;
+  return elapsedSeconds > maxRefusalSeconds && code === 0 ? { code, signal } : exit;
 }
 
 type OutcomeFields = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
@@ -64,9 +67,7 @@ function outcomeForState(state: string, job: SlurmJob): OutcomeFields | null {
     case 'COMPLETED':
       return succeeded;
     case 'FAILED':
-      if (job.exit === 'launch_failed') return result('node_failed', 'Slurm could not start the job');
-      if (job.exit === 'duplicate_start') return result('node_failed', duplicateStartReason);
-      if (job.exit === 'not_started') return result('node_failed', notStartedReason);
+      if (job.exit.notRun !== undefined) return result('node_failed', notRunReasons[job.exit.notRun]);
       return outcomeForExit(job.exit) ?? result('failed', 'the job failed');
     case 'TIMEOUT':
       return result('timed_out', 'time limit reached');
@@ -90,7 +91,7 @@ function outcomeForState(state: string, job: SlurmJob): OutcomeFields | null {
 }
 
 /** Ignores Slurm's reason, which adds nothing: a job killed by a signal is a `JobLaunchFailure` too. */
-function outcomeForExit({ code, signal }: Exclude<SlurmExit, string>): OutcomeFields | null {
+function outcomeForExit({ code, signal }: SlurmExit): OutcomeFields | null {
   if (signal > 0) return { outcome: 'failed', reason: `killed by ${signalName(signal)}`, exitCode: null };
   // Every job is started by bash.
   return code > 0 ? { outcome: 'failed', reason: describeShellExitCode(code), exitCode: code } : null;
@@ -113,7 +114,7 @@ const toAllocation = ({ nodes, cores }: SlurmJob) => ({ nodes, cores });
 function toUsage(job: SlurmJob, now: number): Pick<JobEnd, 'startedAt' | 'endedAt' | 'elapsedSeconds' | 'allocation'> {
   const endedAt = job.endedAt ?? now;
   // For a job that never got a node, Slurm reports the end time as its start time.
-  if (job.nodeList === '' || job.startedAt === null || typeof job.exit === 'string') {
+  if (job.nodeList === '' || job.startedAt === null || job.exit.notRun !== undefined) {
     return { startedAt: null, endedAt, elapsedSeconds: 0 };
   }
   return {

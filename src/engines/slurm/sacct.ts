@@ -1,5 +1,5 @@
 import type { SlurmCommand } from './commands.ts';
-import { parseOptionalText, parseSacctExitCode, parseTime, type SlurmJob } from './slurm-job.ts';
+import { parseExit, parseOptionalText, parseTime, type SlurmJob } from './slurm-job.ts';
 
 /**
  * Source for jobs that have left the queue: slurmdbd (`sacct`); the file of the jobcomp/filetxt plugin, which must be
@@ -22,17 +22,19 @@ export function sacctCommand(refs: readonly string[], source: Exclude<Accounting
   return { argv: ['sacct', '-D', '-S', '2000-01-01', '-E', 'now', '-s', finalStates, ...common] };
 }
 
-/** Skips lines that are not jobs. */
+/** Skips lines that are not jobs, or that have no exit code. */
 export function parseSacct(output: string): SlurmJob[] {
   return output.split('\n').flatMap((line) => {
-    const [ref, state, exit, start, end, elapsed, nodeList, nodes, cores, ...name] = line.split('|');
+    const [ref, state, exitText, start, end, elapsed, nodeList, nodes, cores, ...name] = line.split('|');
     if (ref === undefined || !/^\d+$/.test(ref) || state === undefined || cores === undefined) return [];
+    const exit = parseExit(exitText ?? '');
+    if (exit === null) return [];
     return {
       ref,
       name: name.join('|'),
       state,
       reason: '',
-      exit: parseSacctExitCode(exit ?? ''),
+      exit,
       // Unknown: slurmctld sends the end of such a job to slurmdbd before the nodes report its exit.
       isExitMissing: false,
       startedAt: parseTime(start ?? ''),

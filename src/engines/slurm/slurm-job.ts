@@ -1,14 +1,19 @@
 import { secondsPerHour } from '../../domain/units.ts';
 
-/**
- * The end of a batch script. `launch_failed`: it never ran. `duplicate_start`: it stopped because the job ran before.
- * `not_started`: it stopped before anything of the job ran.
- */
-export type SlurmExit = { code: number; signal: number } | 'launch_failed' | keyof typeof wrapperSignals;
+/** Why nothing of a job ran: Slurm could not start its wrapper, or the wrapper stopped before anything else. */
+export type NotRunReason = 'launch_failed' | keyof typeof wrapperSignals;
+
+/** The end of a batch script, as wait(2) reports it. */
+export interface SlurmExit {
+  code: number;
+  signal: number;
+  /** Set if the exit says that nothing of the job ran: see `credibleExit`. */
+  notRun?: NotRunReason;
+}
 
 /**
- * The wrapper kills itself by one of these signals if it runs nothing. They are real-time signals, which programs do not use. A
- * job that is not isolated could send them to its wrapper: see `credibleExit`.
+ * The wrapper kills itself by one of these signals if it runs nothing. `duplicate_start`: the job ran before. They are real-time
+ * signals, which programs do not use. A job that is not isolated could send them to its wrapper.
  */
 export const wrapperSignals = { not_started: 46, duplicate_start: 47 } as const;
 
@@ -54,25 +59,32 @@ export function parseOptionalText(text: string): string {
 }
 
 /**
- * Decodes squeue's `exit_code`, which is a wait(2) status. For a job that could not be started it is a Slurm error number
- * instead, which decodes to both a code and a signal; a real process has only one of them.
+ * Parses an exit as sacct and squeue print it: `code:signal`, or a whole wait(2) status in squeue before Slurm 23.02. Null
+ * for any other text.
  */
-export function decodeWaitStatus(status: number): SlurmExit {
-  const [code, signal] = [status >> 8, status & 0x7f];
-  return ownExit(code, signal) ?? (code > 0 && signal > 0 ? 'launch_failed' : { code, signal });
+export function parseExit(text: string): SlurmExit | null {
+  if (/^\d+$/.test(text)) return decodeWaitStatus(Number(text));
+  const [, code, signal] = /^(\d+):(\d+)$/.exec(text) ?? [];
+  return code === undefined ? null : toExit(Number(code), Number(signal), isRealTimeSignal(Number(signal)));
 }
 
 /**
- * Parses sacct's `ExitCode`, which is `code:signal`. For a job that could not be started, only the low bits of Slurm's
- * error number are left. They look like a real-time signal, which programs do not use.
+ * For a job that could not be started, the status is a Slurm error number, which decodes to both a code and a signal. A real
+ * process has only one of them. `code:signal` has lost the code: the rest looks like a real-time signal.
  */
-export function parseSacctExitCode(text: string): SlurmExit {
-  const [code = 0, signal = 0] = text.split(':').map(Number);
-  return ownExit(code, signal) ?? (signal >= 32 && signal < 65 ? 'launch_failed' : { code, signal });
+function decodeWaitStatus(status: number): SlurmExit {
+  const [code, signal] = [status >> 8, status & 0x7f];
+  return toExit(code, signal, code > 0 && signal > 0);
 }
 
-/** The exit by which the wrapper reports that it ran nothing. */
-function ownExit(code: number, signal: number): keyof typeof wrapperSignals | null {
+const isRealTimeSignal = (signal: number) => signal >= 32 && signal < 65;
+
+function toExit(code: number, signal: number, isLaunchFailure: boolean): SlurmExit {
+  const notRun = findWrapperReport(code, signal) ?? (isLaunchFailure ? 'launch_failed' : null);
+  return notRun === null ? { code, signal } : { code, signal, notRun };
+}
+
+function findWrapperReport(code: number, signal: number): keyof typeof wrapperSignals | null {
   if (code !== 0) return null;
   if (signal === wrapperSignals.duplicate_start) return 'duplicate_start';
   return signal === wrapperSignals.not_started ? 'not_started' : null;

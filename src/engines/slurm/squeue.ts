@@ -1,6 +1,7 @@
+import { BursarError } from '../../domain/errors.ts';
 import type { RunResult } from '../../shell/shell.ts';
 import { requireOutput, type SlurmCommand } from './commands.ts';
-import { decodeWaitStatus, parseElapsed, parseOptionalText, parseTime, type SlurmJob } from './slurm-job.ts';
+import { parseElapsed, parseExit, parseOptionalText, parseTime, type SlurmJob } from './slurm-job.ts';
 
 const fields = [
   // First, so that `withoutTimeUsed` can cut it off: the only field that changes while a job waits or runs.
@@ -39,18 +40,26 @@ export function parseSqueue(output: string): SlurmJob[] {
   return output.split('\n').flatMap((line) => parseSqueueLine(line) ?? []);
 }
 
-/** Returns null for a line that is not a job. */
+/**
+ * Returns null for a line that is not a job. Throws a transient error for an exit in an unknown format: read as an exit code of 0,
+ * it would charge jobs that never ran.
+ */
 export function parseSqueueLine(line: string): SlurmJob | null {
-  const [elapsed, ref, state, reason, waitStatus, start, end, nodeList, nodes, cores, ...name] = line.split('|');
+  const [elapsed, ref, state, reason, exitText, start, end, nodeList, nodes, cores, ...name] = line.split('|');
   if (ref === undefined || !/^\d+$/.test(ref) || state === undefined || cores === undefined) return null;
+  const exit = parseExit(exitText ?? '');
+  if (exit === null) {
+    const message = `squeue prints the exit code of job ${ref} as ${JSON.stringify(exitText)}, which Bursar cannot read`;
+    throw new BursarError('unavailable', message, { transient: true });
+  }
   return {
     ref,
     name: name.join('|').replace(/\|\s*$/, ''),
     state,
     reason: parseOptionalText(reason ?? ''),
-    exit: decodeWaitStatus(Number(waitStatus)),
+    exit,
     // The wrapper never exits with 0 after SIGTERM.
-    isExitMissing: state === 'TIMEOUT' && waitStatus === '0',
+    isExitMissing: state === 'TIMEOUT' && exit.code === 0 && exit.signal === 0,
     startedAt: parseTime(start ?? ''),
     endedAt: parseTime(end ?? ''),
     elapsedSeconds: parseElapsed(elapsed ?? ''),

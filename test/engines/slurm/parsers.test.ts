@@ -12,7 +12,7 @@ import { quoteForBash } from '../../../src/shell/quote.ts';
 const id = '6B2D1F1E-8C65-4A0B-9A0E-1C5A0E6A7B11';
 const at = 1_794_712_926;
 
-/** Observes a row of Slurm 22.05.8: `State|Reason|exit_code|StartTime|EndTime|NodeList|NumNodes|NumCPUs`. */
+/** Observes a row: `State|Reason|exit_code|StartTime|EndTime|NodeList|NumNodes|NumCPUs`. */
 function observeRow(row: string, used = '0:00') {
   const [job] = parseSqueue(`${used}|7|${row}|${id}|\n`);
   assert.ok(job !== undefined);
@@ -45,13 +45,29 @@ describe('parseSqueue and toObservation', () => {
     assert.deepEqual(messages(`TIMEOUT|TimeLimit|15|${at}|${at}|n1|1|1`), ['TIMEOUT, TimeLimit']);
   });
 
-  test('map the final states of jobs that ran', () => {
+  test('map the final states of jobs that ran, with the exit of every version of Slurm', () => {
+    // A wait(2) status before Slurm 23.02, code and signal since then.
     const rows: [string, string, string, number | null][] = [
       ['COMPLETED|None|0', 'succeeded', 'exit code 0', 0],
+      ['COMPLETED|None|0:0', 'succeeded', 'exit code 0', 0],
       ['FAILED|NonZeroExitCode|768', 'failed', 'exit code 3', 3],
+      ['FAILED|NonZeroExitCode|3:0', 'failed', 'exit code 3', 3],
+      ['FAILED|NonZeroExitCode|256', 'failed', 'exit code 1', 1],
+      ['FAILED|NonZeroExitCode|1:0', 'failed', 'exit code 1', 1],
       ['FAILED|NonZeroExitCode|32512', 'failed', 'command not found (exit code 127): stderr says which', 127],
+      ['FAILED|NonZeroExitCode|127:0', 'failed', 'command not found (exit code 127): stderr says which', 127],
       ['FAILED|JobLaunchFailure|11', 'failed', 'killed by SIGSEGV', null],
       ['FAILED|JobLaunchFailure|139', 'failed', 'killed by SIGSEGV', null],
+      ['FAILED|RaisedSignal:11(Segmentation fault)|0:11', 'failed', 'killed by SIGSEGV', null],
+      ['TIMEOUT|TimeLimit|0:15', 'timed_out', 'time limit reached (TIMEOUT, TimeLimit)', null],
+      ['CANCELLED|None|0:15', 'cancelled', 'cancelled (CANCELLED)', null],
+      ['NODE_FAIL|NodeDown|0:0', 'node_failed', 'a node of the job failed (NODE_FAIL, NodeDown)', null],
+      [
+        'OUT_OF_MEMORY|OutOfMemory|0:125',
+        'out_of_memory',
+        'more memory used than allocated (OUT_OF_MEMORY, OutOfMemory)',
+        null,
+      ],
       ['TIMEOUT|TimeLimit|15', 'timed_out', 'time limit reached (TIMEOUT, TimeLimit)', null],
       ['DEADLINE|None|0', 'timed_out', 'deadline reached, a limit set by the site (DEADLINE)', null],
       ['CANCELLED|None|15', 'cancelled', 'cancelled (CANCELLED)', null],
@@ -85,17 +101,25 @@ describe('parseSqueue and toObservation', () => {
       reason: 'cancelled (CANCELLED, JobHeldUser)',
       ...unused,
     });
-    assert.deepEqual(observeRow(`FAILED|JobLaunchFailure|4021|${at}|${at}|n1|1|1`), {
-      kind: 'finished',
-      outcome: 'node_failed',
-      reason: 'Slurm could not start the job (FAILED, JobLaunchFailure)',
-      ...unused,
-    });
+    for (const failure of ['JobLaunchFailure|4021', 'RaisedSignal:53(Real-time signal 19)|0:53']) {
+      assert.deepEqual(observeRow(`FAILED|${failure}|${at}|${at}|n1|1|1`), {
+        kind: 'finished',
+        outcome: 'node_failed',
+        reason: `Slurm could not start the job (FAILED, ${failure.split('|')[0]})`,
+        ...unused,
+      });
+    }
   });
 
-  test('believe a wrapper that nothing ran only soon after its start, because a job could send the same signals', () => {
-    for (const signal of [46, 47]) {
-      const row = `FAILED|JobLaunchFailure|${signal}|${at}|${at + 60}|n1|1|1`;
+  test('believe soon after the start only that nothing ran, because a job could send the same signals', () => {
+    for (const [exit, signal] of [
+      ['46', 46],
+      ['47', 47],
+      ['0:46', 46],
+      ['0:47', 47],
+      ['0:53', 53],
+    ] as const) {
+      const row = `FAILED|JobLaunchFailure|${exit}|${at}|${at + 60}|n1|1|1`;
       const { outcome, startedAt } = { outcome: null, startedAt: 0, ...observeRow(row, '1:00') };
       assert.deepEqual([outcome, startedAt], ['node_failed', null]);
       assert.deepEqual(observeRow(row, '1:01'), {
@@ -104,6 +128,34 @@ describe('parseSqueue and toObservation', () => {
         ...{ startedAt: at * 1000, endedAt: (at + 60) * 1000, elapsedSeconds: 61, allocation: { nodes: 1, cores: 1 } },
       });
     }
+  });
+
+  test('believe at any time what no signal can look like', () => {
+    const describe = (exit: string, used: string) => {
+      const end = observeRow(`FAILED|JobLaunchFailure|${exit}|${at}|${at + 61}|n1|1|1`, used);
+      return end.kind === 'finished' && [end.outcome, end.startedAt === null];
+    };
+    // A wait status has a code beside the signal only if it is an error number of Slurm.
+    assert.deepEqual(describe('4021', '1:01'), ['node_failed', true]);
+    assert.deepEqual(describe('53', '0:02'), ['failed', false]);
+  });
+
+  test('notice that no node reported the exit of a job at its time limit', () => {
+    const isExitMissing = (exit: string) =>
+      parseSqueue(`1:00|7|TIMEOUT|TimeLimit|${exit}|${at}|${at}|n1|1|1|${id}|`).map((job) => job.isExitMissing);
+    assert.deepEqual(['0', '0:0', '15', '0:15', '36608', '143:0'].map(isExitMissing).flat(), [
+      ...[true, true],
+      ...[false, false, false, false],
+    ]);
+  });
+
+  test('throw for an exit in an unknown format, which must not count as exit code 0', () => {
+    for (const exit of ['', 'SIGKILL', '0x35', '1:2:3', '-1'])
+      assert.throws(
+        () => observeRow(`FAILED|None|${exit}|${at}|${at}|n1|1|1`),
+        { code: 'unavailable', transient: true, message: /exit code of job 7/ },
+        exit,
+      );
   });
 
   test('accept job names with separators, and skip lines that are not jobs', () => {
@@ -129,6 +181,9 @@ test('parseSacct reads outcomes, reasons and elapsed times', () => {
     `2|CANCELLED by 0|0:0|${at}|${at}|0|None assigned|1|0|${id}`,
     `5|FAILED|0:53|${at}|${at}|0|n1|1|1|${id}`,
     `6|OUT_OF_MEMORY|0:125|${at}|${at + 2}|2|n1|1|1|${id}`,
+    `7|FAILED|0:53|${at}|${at + 60}|60|n1|1|1|${id}`,
+    `8|FAILED|0:53|${at}|${at + 70}|70|n1|1|1|${id}`,
+    `9|FAILED||${at}|${at + 2}|2|n1|1|1|${id}`,
   ];
   const ends = parseSacct(rows.join('\n')).map((job) => toObservation(job, 1));
   const summaries = ends.map((end) => end?.kind === 'finished' && [end.outcome, end.reason, end.elapsedSeconds]);
@@ -137,6 +192,9 @@ test('parseSacct reads outcomes, reasons and elapsed times', () => {
     ['cancelled', 'cancelled (CANCELLED by 0)', 0],
     ['node_failed', 'Slurm could not start the job (FAILED)', 0],
     ['out_of_memory', 'more memory used than allocated (OUT_OF_MEMORY)', 2],
+    ['node_failed', 'Slurm could not start the job (FAILED)', 0],
+    // A job that has sent the signal to its wrapper.
+    ['failed', 'killed by signal 53', 70],
   ]);
   assert.ok(sacctCommand(['1', '2'], 'sacct').argv.includes('1,2'));
 });

@@ -167,7 +167,8 @@ describe('outcomes of jobs on Slurm', { concurrency: 3 }, () => {
     await withAutomaticRelease(engine).submit({ ...job, workspace: { ...job.workspace, stdout } }, neverAborted);
     const end = await waitUntilFinished(engine, job.jobId);
     assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['node_failed', null, 0]);
-    assert.match(end.reason, /JobLaunchFailure/);
+    // The reason since Slurm 23.02 is the signal that the error number looks like.
+    assert.match(end.reason, /JobLaunchFailure|RaisedSignal:53/);
     assert.equal(await countRuns(job), 0);
   });
 
