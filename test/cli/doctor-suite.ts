@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { stringify } from 'yaml';
 import { slurmConfig } from '../slurm/config.ts';
 import { bursar } from '../support/command-line.ts';
+import { daemonPath } from '../support/daemons.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 
@@ -27,6 +28,12 @@ interface Finding {
 /** The programs that Bursar and a job need on a host. */
 const tools = 'bash cat chmod date env id ls mkdir mv printf realpath rm rmdir sh tail tar touch true'.split(' ');
 const slurmTools = ['sbatch', 'squeue', 'scontrol', 'scancel', 'sinfo', 'sacct', 'sacctmgr'];
+
+const findProgram = (program: string) =>
+  daemonPath
+    .split(':')
+    .map((folder) => join(folder, program))
+    .find(existsSync) ?? '';
 
 /** A cluster with slurmdbd and two accounts, of which the service account belongs to `gateway` only. */
 export async function startDoctorCluster(): Promise<SlurmCluster> {
@@ -92,8 +99,6 @@ export function doctorSuite(
     /** Creates a folder for PATH with links to `programs`, of which `scripts` replace some. */
     async function createBinFolder(programs: readonly string[], scripts: Record<string, string> = {}): Promise<string> {
       const bin = await mkdtemp(join(folder, 'bin-'));
-      const findProgram = (program: string) =>
-        ['/usr/bin', '/bin'].map((directory) => join(directory, program)).find(existsSync) ?? '';
       for (const program of programs) await symlink(findProgram(program), join(bin, program));
       for (const [program, text] of Object.entries(scripts)) {
         await rm(join(bin, program), { force: true });
@@ -194,7 +199,7 @@ export function doctorSuite(
     });
 
     test('reports a command that hangs, and goes on with the other checks', async () => {
-      const squeue = '[ "$1" = --version ] || exec sleep 600; exec /usr/bin/squeue "$@"';
+      const squeue = `[ "$1" = --version ] || exec sleep 600; exec ${findProgram('squeue')} "$@"`;
       const bin = await createBinFolder([...tools, ...slurmTools, 'sleep'], { squeue });
       const { fault, stdout } = await requireOneFault({ ...withPath(bin), commandTimeoutSeconds: 12 });
       assert.match(

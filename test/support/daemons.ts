@@ -19,12 +19,13 @@ export interface Daemons {
   until(what: string, check: () => boolean): Promise<void>;
 }
 
-const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** Of daemons and commands. The PATH of the tests comes first: it can have another version of the software. */
+export const daemonPath = `${process.env.PATH}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
 
 /** Daemons run in `cwd`; their environment is `variables` and PATH only. */
 export function createDaemons(cwd: string, logFolder: string, variables: Record<string, string>): Daemons {
   exitOnSignals();
-  const env = { ...variables, PATH: path };
+  const env = { ...variables, PATH: daemonPath };
   const running = new Map<string, ChildProcess>();
   return {
     start(name, program, args) {

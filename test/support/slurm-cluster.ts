@@ -27,6 +27,7 @@ export interface SlurmCluster {
   env: { SLURM_CONF: string };
   /** Contains all files of the cluster. `stop` removes it, with the files that a test adds. */
   folder: string;
+  controllerPort: number;
   /** Runs a command as an administrator of the cluster, and returns its stdout. */
   run(program: string, ...args: string[]): string;
   stop(): Promise<void>;
@@ -102,6 +103,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
   const cluster: SlurmCluster = {
     env,
     folder,
+    controllerPort: ports[0] ?? 0,
     run,
     startController,
     startNode: (name) => startNodes([name]),

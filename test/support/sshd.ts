@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { SshShellOptions } from '../../src/shell/ssh-shell.ts';
+import { daemonPath } from './daemons.ts';
 import { freePorts } from './ports.ts';
 import { until } from './until.ts';
 
@@ -49,7 +50,7 @@ export async function startSshd({ canHang = false } = {}): Promise<TestSshd> {
     'PasswordAuthentication no',
     'KbdInteractiveAuthentication no',
     // With SHLVL set, bash does not read the account's .bashrc, which may be slow.
-    'SetEnv SHLVL=1',
+    `SetEnv SHLVL=1 PATH="${daemonPath}"`,
   ];
   if (canHang) {
     await writeFile(at('command'), hangingCommand(at('hang')), { mode: 0o755 });

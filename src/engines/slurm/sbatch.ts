@@ -1,7 +1,7 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { RunResult } from '../../shell/shell.ts';
 import type { EngineJob, SiteOptions } from '../engine.ts';
-import { lastErrorLine, type SlurmCommand, slurmUnavailableError } from './commands.ts';
+import { lastErrorLine, type SlurmCommand } from './commands.ts';
 import type { SlurmIsolation } from './isolation.ts';
 import { buildWrapperScript } from './wrapper.ts';
 
@@ -44,41 +44,88 @@ const option = (name: string, value: string | undefined) => (value === undefined
 const escapePattern = (path: string) => path.replaceAll('%', '%%');
 
 /**
- * Returns the Slurm job id. Throws `job_refused` only if Slurm explicitly rejected the submission, and `queue_full`, which is
- * transient, if the account has as many jobs in Slurm as it may: then the job does not exist. After any other failure the
- * job may or may not exist, and the error is transient.
+ * Returns the Slurm job id. Throws `job_refused` only if Slurm says that it can never run this job, and two errors after which the job does not exist
+ * and is to be submitted again: `queue_full` if the account has as many jobs in Slurm as it may, and `invalid_config`, which is
+ * not transient, if Slurm rejects the options of the site. After any other failure the job may or may not exist, and the
+ * error is transient.
  */
 export function parseSubmittedJobId(result: RunResult): string {
-  const [, ref] = /^(\d+)(?:;\S*)?$/m.exec(result.stdout) ?? [];
-  if (result.code === 0 && ref !== undefined) return ref;
-  if (result.code !== null && submitLimit.test(result.stderr)) {
-    const message = `The queue of Slurm is full at the moment (sbatch: ${lastErrorLine(result)})`;
+  const { code, stdout, stderr } = result;
+  const [, ref] = /^(\d+)(?:;\S*)?$/m.exec(stdout) ?? [];
+  if (code === 0 && ref !== undefined) return ref;
+  const description = describeFailure(result);
+  if (code === null || code === 0) throw notAccepted(description);
+  if (submitLimit.test(stderr)) {
+    const message = `The queue of Slurm is full at the moment (sbatch: ${description})`;
     throw new BursarError('queue_full', message, { transient: true });
   }
-  if (result.code === null || result.code === 0 || !isRejection(result.stderr))
-    throw slurmUnavailableError('sbatch', result);
-  throw new BursarError('job_refused', `Slurm rejected the job: ${rejectionMessage(result)}`);
+  const failure = submissionFailed.exec(stderr)?.[1] ?? '';
+  if (jobRefusals.has(failure) || jobLimit.test(stderr)) {
+    throw new BursarError('job_refused', `Slurm rejected the job: ${description}`);
+  }
+  if (siteRefusals.has(failure) || invalidOption.test(stderr)) {
+    const message = `Slurm rejects the options that the operators of this system have configured: ${description}`;
+    throw new BursarError('invalid_config', message);
+  }
+  throw notAccepted(description);
 }
 
-const submissionFailed = /Batch job submission failed: (.+)/i;
-const invalidValue = /error: (invalid .+)/i;
-const invalidOption = /((?:unrecognized|invalid) option .+)/i;
+const notAccepted = (description: string) =>
+  new BursarError('unavailable', `Slurm does not accept the job at the moment (sbatch: ${description})`, {
+    transient: true,
+  });
 
-/** Temporary conditions that sbatch also reports as a failed submission. */
-const temporaryFailure =
-  /timed out|unable to contact|connect|communication|transmit|transport|unexpected message|temporarily|try again|authenti|munge|credential|controller|database|MaxSubmit|MaxJobCount|job submit limit|in maintenance|not responding|I\/O error|internal error/i;
+const submissionFailed = /^sbatch: error: Batch job submission failed: (.+)$/m;
+
+/**
+ * The messages of Slurm about the nodes, cores and time of a job: only these depend on the job, so that no operator can help. They are the same in
+ * Slurm 22.05 and 26.05. Every other message can be that of a controller that is killed, stopped or misconfigured.
+ */
+const jobRefusals = new Set([
+  'CPU count specification invalid',
+  'Memory required by task is not available',
+  'More processors requested than permitted',
+  'Node count specification invalid',
+  'Requested node configuration is not available',
+  'Requested time limit is invalid (missing or exceeds some limit)',
+  'Task count specification invalid',
+]);
+
+/** The limits of an account or a QOS on a single job, such as QOSMaxWallDurationPerJobLimit and AssocMaxCpuPerNode. */
+const jobLimit = /^sbatch: error: (?:(?:Assoc|QOS)Max\w+Per(?:Job|Node)(?:Limit)?|QOSMin\w+)$/m;
 
 /** The limits on submitted jobs of an account or a QOS, such as AssocMaxSubmitJobLimit and QOSGrpSubmitJobsLimit. */
 const submitLimit = /(?:Max|Grp)SubmitJob/;
 
-function isRejection(stderr: string): boolean {
-  const isRejected = [submissionFailed, invalidValue, invalidOption].some((pattern) => pattern.test(stderr));
-  return isRejected && !temporaryFailure.test(stderr);
+/** The messages about options that only operators set. A controller without its database also reports invalid accounts. */
+const siteRefusals = new Set([
+  'Access denied to requested reservation',
+  'Access/permission denied',
+  'Invalid account or account/partition combination specified',
+  'Invalid feature specification',
+  'Invalid generic resource (gres) specification',
+  'Invalid license specification',
+  'Invalid node name specified',
+  'Invalid partition name specified',
+  'Invalid qos specification',
+  'Invalid wckey specification',
+  'No partition specified or system default partition',
+  'Requested nodes not in this partition',
+  'Requested reservation is invalid',
+  "User's group not permitted to use this partition",
+]);
+
+/** An option or a value that sbatch itself does not know. */
+const invalidOption = /^sbatch: (?:(?:unrecognized|invalid|ambiguous) option|error: invalid ) ?.+$/im;
+
+/** The message of Slurm, with the further lines of the controller or of a plugin of the site in parentheses. */
+function describeFailure(result: RunResult): string {
+  const failure = submissionFailed.exec(result.stderr)?.[1] ?? '';
+  const lines = result.stderr.split('\n').map((line) => line.trim().replace(/^sbatch: (?:error: )?/, ''));
+  const details = lines.filter((line) => line !== '' && !/^Batch job submission failed|^Try "sbatch/i.test(line));
+  const detail = [...new Set(details)].join('; ').slice(0, maxDetailLength);
+  if (failure === '') return detail === '' ? lastErrorLine(result) : detail;
+  return detail === '' ? failure : `${failure} (${detail})`;
 }
 
-function rejectionMessage(result: RunResult): string {
-  const failure = submissionFailed.exec(result.stderr)?.[1];
-  const detail = invalidValue.exec(result.stderr)?.[1];
-  if (failure !== undefined && detail !== undefined) return `${failure} (${detail})`;
-  return failure ?? detail ?? invalidOption.exec(result.stderr)?.[1] ?? lastErrorLine(result);
-}
+const maxDetailLength = 300;

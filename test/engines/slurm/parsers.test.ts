@@ -143,7 +143,7 @@ describe('parseSqueue and toObservation', () => {
   test('notice that no node reported the exit of a job at its time limit', () => {
     const isExitMissing = (exit: string) =>
       parseSqueue(`1:00|7|TIMEOUT|TimeLimit|${exit}|${at}|${at}|n1|1|1|${id}|`).map((job) => job.isExitMissing);
-    assert.deepEqual(['0', '0:0', '15', '0:15', '36608', '143:0'].map(isExitMissing).flat(), [
+    assert.deepEqual(['0', '0:0', '15', '0:15', '36608', '143:0'].flatMap(isExitMissing), [
       ...[true, true],
       ...[false, false, false, false],
     ]);
@@ -210,32 +210,85 @@ describe('parseSubmittedJobId', () => {
     assert.equal(parseSubmittedJobId({ code: 0, stdout: 'a notice of the site\n17;alps\n', stderr: '' }), '17');
   });
 
-  test('throws job_refused for a rejected job', () => {
-    const rejections = [
-      'Batch job submission failed: Invalid account or account/partition combination specified',
+  const policy =
+    "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)";
+
+  test('throws job_refused for a job that Slurm can never run', () => {
+    const refusals = [
       'Batch job submission failed: Requested node configuration is not available',
-      'Batch job submission failed: Invalid qos specification',
-      'invalid partition specified: nope',
+      'Batch job submission failed: Node count specification invalid',
+      'Batch job submission failed: More processors requested than permitted',
+      'Batch job submission failed: Requested time limit is invalid (missing or exceeds some limit)',
+      ...[
+        'QOSMaxCpuPerJobLimit',
+        'QOSMaxWallDurationPerJobLimit',
+        'AssocMaxNodePerJobLimit',
+        'QOSMinCpuNotSatisfied',
+      ].map((limit) => `${limit}\nsbatch: error: ${policy}`),
     ];
-    for (const text of rejections) assert.throws(failing(text), { code: 'job_refused', transient: false }, text);
+    for (const text of refusals) assert.throws(failing(text), { code: 'job_refused', transient: false }, text);
+  });
+
+  test('throws invalid_config for options that only operators set, so that the job waits for their repair', () => {
+    const refusals = [
+      'Batch job submission failed: Invalid account or account/partition combination specified',
+      'Batch job submission failed: Invalid qos specification',
+      'invalid partition specified: nope\nsbatch: error: Batch job submission failed: Invalid partition name specified',
+      'Batch job submission failed: Access/permission denied',
+      'Invalid --time specification',
+    ];
+    for (const text of refusals) assert.throws(failing(text), { code: 'invalid_config', transient: false }, text);
+    const unknown = 'sbatch: unrecognized option \'--nonsense\'\nTry "sbatch --help" for more information\n';
+    const message = /configured: unrecognized option '--nonsense'$/;
+    assert.throws(() => parseSubmittedJobId({ code: 255, stdout: '', stderr: unknown }), {
+      code: 'invalid_config',
+      message,
+    });
   });
 
   test('throws a transient error for every other failure', () => {
+    // Most of them are the words of sbatch beside a controller that is killed.
     const failures = [
-      'Batch job submission failed: Socket timed out on send/recv operation',
-      'Batch job submission failed: Unable to contact slurm controller (connect failure)',
-      'Batch job submission failed: Zero Bytes were transmitted or received',
-      'Batch job submission failed: Unexpected message received',
-      'Batch job submission failed: Resource temporarily unavailable',
-      'Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user size and/or time limits)',
+      ...[
+        'Socket timed out on send/recv operation',
+        'Unable to contact slurm controller (connect failure)',
+        'Zero Bytes were transmitted or received',
+        'Unexpected message received',
+        'Resource temporarily unavailable',
+        'Unexpected missing socket error',
+        'Connection reset by peer',
+        'Transport endpoint is not connected',
+        'Message send failure',
+        'Message receive failure',
+        'Insane message length',
+        'Header lengths are longer than data received',
+        'Read would block',
+        'Write would block',
+        'Unable to process incoming file descriptor',
+        'Unspecified error',
+        'Rate limit exceeded, please retry momentarily',
+        'System submissions disabled',
+        'Required partition not available (inactive or drain)',
+        'Requested partition configuration not available now',
+        'Slurm backup controller in standby mode',
+        'Incompatible versions of client and server code',
+        'Error generating job credential',
+        'I/O error writing script/environment to file',
+        'a message of a version to come',
+      ].map((text) => `Batch job submission failed: ${text}`),
+      policy,
       'something that nobody has ever seen',
     ];
     for (const text of failures) assert.throws(failing(text), { code: 'unavailable', transient: true }, text);
     assert.throws(failing('', null), { code: 'unavailable' });
-    const rejection = 'Batch job submission failed: Job violates accounting/QOS policy';
     for (const limit of ['AssocMaxSubmitJobLimit', 'QOSMaxSubmitJobPerUserLimit', 'AssocGrpSubmitJobsLimit']) {
-      assert.throws(failing(`${limit}\nsbatch: error: ${rejection}`), { code: 'queue_full', transient: true }, limit);
+      assert.throws(failing(`${limit}\nsbatch: error: ${policy}`), { code: 'queue_full', transient: true }, limit);
     }
+  });
+
+  test('reports what a plugin of the site said, beside the message of Slurm', () => {
+    const text = 'Please set a project code\nsbatch: error: Batch job submission failed: Unspecified error';
+    assert.throws(failing(text), { message: /\(sbatch: Unspecified error \(Please set a project code\)\)$/ });
   });
 });
 

@@ -108,6 +108,14 @@ describe('ends of jobs that have left the queue, read by sacct', { concurrency: 
     assert.equal(winner.outcome, 'succeeded');
   });
 
+  test('reads that a job was killed by a signal that looks like a launch failure, if it ran for a minute', async () => {
+    const command = 'sleep 62; kill -53 $PPID';
+    const { job, ref } = await submit({ ...shellLine(command), ...shared, runtimeSeconds: 600 });
+    const { outcome, reason, elapsedSeconds, startedAt } = await readEnd(job, ref);
+    assert.deepEqual([outcome, reason], ['failed', 'killed by signal 53']);
+    assert.ok(elapsedSeconds >= 62 && startedAt !== null, 'the time is charged');
+  });
+
   test('reads the end of a second start, during and after the first one', async () => {
     const { engine, newJob } = harness;
     const first = await submit({ ...runUntilReleased, ...shared });

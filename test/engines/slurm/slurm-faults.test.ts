@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
 import { describe } from 'node:test';
 import type { EngineJob } from '../../../src/engines/engine.ts';
 import { withAutomaticRelease } from '../engine-harness.ts';
@@ -40,6 +42,38 @@ describe('a submission whose response is lost', { concurrency: true }, () => {
       assert.equal(commands.filter((name) => name === 'sbatch').length, 1);
     });
   }
+
+  slurmTest('is repeated after a controller that was killed has cut the connection', {}, async (harness) => {
+    const { engine, newJob, cluster, commands } = harness;
+    // The engine then knows that the next jobs are new, and calls nothing but sbatch.
+    await observeAll(engine);
+    await cluster.killController();
+    // In the place of the controller, to cut the connection at different moments.
+    const answers: ((socket: Socket) => unknown)[] = [
+      (socket) => socket.end('not a message of Slurm, and long enough for a header'),
+      (socket) => socket.once('data', () => socket.end(Buffer.from([0, 0, 1, 0, 1, 2]))),
+      (socket) => socket.once('data', () => socket.resetAndDestroy()),
+      (socket) => socket.destroy(),
+    ];
+    const jobs: EngineJob[] = [];
+    for (const answer of answers) {
+      const server = createServer((socket) => answer(socket.on('error', () => undefined)));
+      server.listen(cluster.controllerPort, '127.0.0.1');
+      await once(server, 'listening');
+      const job = await newJob(runOnce);
+      await assert.rejects(engine.submit(job, neverAborted, { isFirstTry: true }), transient);
+      jobs.push(job);
+      server.close();
+      await once(server, 'close');
+    }
+    assert.deepEqual(commands, ['squeue', ...answers.map(() => 'sbatch')]);
+    await cluster.startController();
+    for (const job of jobs) {
+      await withAutomaticRelease(engine).submit(job, neverAborted);
+      assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
+      assert.equal(await countRuns(job), 1);
+    }
+  });
 
   slurmTest('keeps the first of two jobs with one name, and cancels the other', {}, async (harness) => {
     const { engine, newJob } = harness;

@@ -172,13 +172,25 @@ describe('outcomes of jobs on Slurm', { concurrency: 3 }, () => {
     assert.equal(await countRuns(job), 0);
   });
 
-  slurmTest('throws job_refused if Slurm rejects the submission', {}, async ({ engine, newJob }) => {
-    const refused = (message: RegExp) => ({ name: 'BursarError', code: 'job_refused', transient: false, message });
-    const submit = async (site: EngineJob['site']) => engine.submit(await newJob({ site }), neverAborted);
-    await assert.rejects(submit({ partition: 'nowhere' }), refused(/Invalid partition name.*nowhere/));
-    await assert.rejects(submit({ constraint: 'nothing' }), refused(/Invalid feature/));
-    await assert.rejects(submit({ extraOptions: ['--nonsense'] }), refused(/nonsense/));
-  });
+  slurmTest(
+    'throws job_refused only if Slurm can never run the job, not if it rejects options of the site',
+    { extraConf: ['EnforcePartLimits=ALL', 'PartitionName=short Nodes=ALL MaxTime=5 State=UP'] },
+    async ({ engine, newJob }) => {
+      const submit = async (job: Partial<EngineJob>) => engine.submit(await newJob(job), neverAborted);
+      const refused = (message: RegExp) => ({ name: 'BursarError', code: 'job_refused', transient: false, message });
+      await assert.rejects(submit({ nodes: 3 }), refused(/Node count specification invalid/));
+      await assert.rejects(submit({ coresPerNode: 40 }), refused(/More processors requested than permitted/));
+      const tooLong = { runtimeSeconds: 600, site: { partition: 'short' } };
+      await assert.rejects(submit(tooLong), refused(/Requested time limit is invalid/));
+
+      const misconfigured = (message: RegExp) => ({ ...refused(message), code: 'invalid_config' });
+      const submitTo = (site: EngineJob['site']) => submit({ site });
+      await assert.rejects(submitTo({ partition: 'nowhere' }), misconfigured(/Invalid partition name.*nowhere/));
+      await assert.rejects(submitTo({ constraint: 'nothing' }), misconfigured(/Invalid feature/));
+      await assert.rejects(submitTo({ extraOptions: ['--gres=gpu:1'] }), misconfigured(/Invalid generic resource/));
+      await assert.rejects(submitTo({ extraOptions: ['--nonsense'] }), misconfigured(/nonsense/));
+    },
+  );
 });
 
 describe('the environment of a job on Slurm', { concurrency: true }, () => {
