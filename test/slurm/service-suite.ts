@@ -89,7 +89,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
     });
 
     test('runs a script from the zip on the requested nodes and cores, and charges for the allocation', async () => {
-      const zip = await makeZip({ 'run.sh': '#!/bin/sh\n#SBATCH --nodes=1\necho "$SLURM_NNODES $1"\nsleep 1\n' });
+      const zip = await makeZip({ 'run.sh': '#!/bin/sh\n#SBATCH --nodes=2\necho "$SLURM_NNODES $1"\nsleep 1\n' });
       const payload = {
         command: 'sbatch run.sh hello',
         node_number: '2',
@@ -138,10 +138,11 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       assert.equal((await me.waitUntilFinished(refused)).failed, true);
       await until('the workspace is removed', () => !existsSync(workspaceOf(refused)) || undefined);
       assert.equal((await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' })).status, 400);
-      const zip = await makeZip({ 'run.sh': '#!/bin/sh\n#SBATCH --uid=0\ntrue\n' });
-      const rejected = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
-      assert.equal(rejected.status, 400);
-      assert.match(rejected.text, /--uid/);
+      for (const option of ['--uid=0', '--mem=50', '--nodes=77']) {
+        const zip = await makeZip({ 'run.sh': `#!/bin/sh\n#SBATCH ${option}\ntrue\n` });
+        const rejected = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
+        assert.deepEqual([rejected.status, rejected.text.includes(option.split('=', 1)[0] ?? '')], [400, true], option);
+      }
     });
 
     test('cancels a running job, and deletes its files afterwards', async () => {

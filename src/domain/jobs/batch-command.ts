@@ -1,44 +1,95 @@
+import { toTimeLimitSeconds } from '../accounting/price.ts';
 import { assertNever } from '../errors.ts';
-import type { JobCommand } from './job.ts';
+import { secondsPerHour } from '../units.ts';
+import type { JobCommand, JobRequest } from './job.ts';
 import { quoteWord, splitWords, unclosedQuote } from './split-words.ts';
 import { findScriptPathError } from './start-file.ts';
 
-/**
- * The `sbatch` options that callers may write. Only `--wrap` has an effect: the Payload sets the resources. Every other
- * option (uid, chdir, account, dependency, mail…) could affect resources that are not the caller's, and is rejected.
- * Names must match exactly, because sbatch itself accepts abbreviations.
- */
-const allowedOptions: Record<string, 'value' | 'flag'> = {
-  nodes: 'value',
-  ntasks: 'value',
-  'ntasks-per-node': 'value',
-  'cpus-per-task': 'value',
-  time: 'value',
-  'job-name': 'value',
-  mem: 'value',
-  'mem-per-cpu': 'value',
-  constraint: 'value',
-  exclusive: 'flag',
-  parsable: 'flag',
-  wrap: 'value',
+/** The part of a request that options of `sbatch` can repeat. */
+export type RequestedJob = Pick<JobRequest, 'title' | 'nodes' | 'coresPerNode' | 'runtimeHours'>;
+
+/** An option that says what the Payload says. */
+interface RepeatingOption {
+  isRepetition(value: string, job: RequestedJob): boolean;
+  /** What the Payload says, and what to set instead. */
+  advise(job: RequestedJob): string;
+}
+
+/** The Payload sets the resources and the title. These options may repeat it, and must not contradict it. */
+const repeatingOptions: Readonly<Record<string, RepeatingOption>> = {
+  nodes: {
+    isRepetition: (value, { nodes }) => parseCount(value) === nodes,
+    advise: ({ nodes }) => `node_number is ${nodes}; use node_number`,
+  },
+  ntasks: {
+    isRepetition: (value, { nodes, coresPerNode }) => parseCount(value) === nodes * coresPerNode,
+    advise: ({ nodes, coresPerNode }) =>
+      `a job has one task for each core, and node_number × core_number is ${nodes * coresPerNode}; use node_number and core_number`,
+  },
+  'ntasks-per-node': {
+    isRepetition: (value, { coresPerNode }) => parseCount(value) === coresPerNode,
+    advise: ({ coresPerNode }) =>
+      `a job has one task for each core, and core_number is ${coresPerNode}; use core_number`,
+  },
+  'cpus-per-task': {
+    isRepetition: (value) => parseCount(value) === 1,
+    advise: () =>
+      'a job has one task for each core; use core_number to the cores on each node, and let srun --cpus-per-task start larger tasks',
+  },
+  time: {
+    isRepetition: (value, { runtimeHours }) => parseTimeLimit(value) === toTimeLimitSeconds(runtimeHours),
+    advise: ({ runtimeHours }) => `the runtime is ${runtimeHours} hours; use runtime`,
+  },
+  'job-name': {
+    isRepetition: (value, { title }) => value === title,
+    advise: ({ title }) => `the title is ${JSON.stringify(title)}; use title`,
+  },
 };
 
-const shortOptions: Record<string, string> = {
+/** `--wrap` is the command. `--parsable` changes what `sbatch` prints, which nobody sees. */
+const otherOptions: Readonly<Record<string, 'value' | 'flag'>> = { parsable: 'flag', wrap: 'value' };
+
+/** What to do without options that Bursar does not carry out. */
+const advice: Readonly<Record<string, string>> = {
+  mem: 'remove it: a job gets the memory that the system assigns to its nodes and cores (node_number, core_number)',
+  'mem-per-cpu':
+    'remove it: a job gets the memory that the system assigns to its nodes and cores (node_number, core_number)',
+  constraint: 'remove it: the operators of the system choose the kind of nodes for each project',
+  exclusive: 'remove it: to have a node for the job alone, use core_number with all cores of a node',
+  output: 'remove it: the output of a job is kept as its stdout; redirect it in the script to write another file',
+  error: 'remove it: the error output of a job is kept as its stderr; redirect it in the script to write another file',
+};
+
+const shortOptions: Readonly<Record<string, string>> = {
   N: 'nodes',
   n: 'ntasks',
   c: 'cpus-per-task',
   t: 'time',
   J: 'job-name',
   C: 'constraint',
+  o: 'output',
+  e: 'error',
 };
 
-export type ParsedBatchCommand = { ok: true; command: JobCommand } | { ok: false; error: string };
+/**
+ * Whether an option that callers may write has a value; undefined for every other option (uid, chdir, account, dependency, mail…),
+ * which could affect resources that are not the caller's. Names must match exactly, because sbatch itself accepts abbreviations.
+ */
+function kindOf(name: string): 'value' | 'flag' | undefined {
+  if (Object.hasOwn(repeatingOptions, name)) return 'value';
+  return Object.hasOwn(otherOptions, name) ? otherOptions[name] : undefined;
+}
+
+/** `options` are those that may repeat the Payload. */
+export type ParsedBatchCommand =
+  | { ok: true; command: JobCommand; options: readonly SbatchOption[] }
+  | { ok: false; error: string };
 
 const isSbatch = (text: string) => /^\s*sbatch(\s|$)/.test(text);
 
 /** Parses `sbatch [options] script args` into a script command. Any other text is a line for the shell. */
 export function parseBatchCommand(text: string): ParsedBatchCommand {
-  if (!isSbatch(text)) return { ok: true, command: { kind: 'line', line: text } };
+  if (!isSbatch(text)) return { ok: true, command: { kind: 'line', line: text }, options: [] };
   const words = splitWords(text);
   if (words === null) return invalid(unclosedQuote);
   return parseSbatchArguments(words.slice(1));
@@ -58,29 +109,56 @@ export function formatBatchCommand(command: JobCommand): string | null {
   }
 }
 
-/**
- * Returns the first error in the `#SBATCH` directives of a script, or null. Directives may use the same options as the
- * command line. Like sbatch, it stops at the first line that is neither empty nor a comment.
- */
-export function validateSbatchDirectives(text: string): string | null {
-  for (const line of text.split(/\r?\n/)) {
-    if (line.trim() !== '' && !line.startsWith('#')) return null;
-    if (!/^#SBATCH\s/.test(line)) continue;
-    const words = splitWords(line.slice('#SBATCH'.length).replace(/\s#.*$/, ''));
-    if (words === null) return `the line "${line}" has an unclosed quote`;
-    for (let index = 0; index < words.length; ) {
-      const word = words[index] ?? '';
-      if (!word.startsWith('-')) return `the line "${line}" contains "${word}", which is not an option`;
-      const option = parseOption(word, words[index + 1]);
-      if ('error' in option) return option.error;
-      index += option.wordsUsed;
-    }
+/** Returns how the first option that contradicts the Payload does so, or null. Nothing is accepted and then ignored. */
+export function findContradiction(options: readonly SbatchOption[], job: RequestedJob): string | null {
+  for (const { name, value } of options) {
+    const option = repeatingOptions[name];
+    if (option === undefined || option.isRepetition(value, job)) continue;
+    return `the sbatch option --${name}=${shorten(value)} contradicts the Payload: ${option.advise(job)} instead`;
   }
   return null;
 }
 
+/**
+ * Returns the first error in the `#SBATCH` directives of a script, or null. Directives may use the same options as the
+ * command line. Like sbatch, it stops at the first line that is neither empty nor a comment. `hasMore`: the text is only the
+ * first part of the script.
+ */
+export function validateSbatchDirectives(text: string, job: RequestedJob, hasMore: boolean): string | null {
+  for (const line of text.split('\n')) {
+    const trimmed = line.trimStart();
+    if (trimmed !== '' && !trimmed.startsWith('#')) return null;
+    if (!line.startsWith('#SBATCH')) continue;
+    const words = splitWords(line.slice('#SBATCH'.length), '#');
+    if (words === null) return `the line "${shorten(line.trimEnd())}" has an unclosed quote`;
+    const problem = findDirectiveError(line, words, job);
+    if (problem !== null) return problem;
+  }
+  return hasMore ? `no command follows within its first ${text.length} characters; put less text before it` : null;
+}
+
+function findDirectiveError(line: string, words: readonly string[], job: RequestedJob): string | null {
+  for (let index = 0; index < words.length; ) {
+    const word = words[index] ?? '';
+    if (!word.startsWith('-')) {
+      return `the line "${shorten(line.trimEnd())}" contains "${shorten(word)}", which is not an option`;
+    }
+    const option = parseOption(word, words[index + 1]);
+    if ('error' in option) return option.error;
+    if (option.name === 'wrap') return 'the sbatch option --wrap is not allowed in a script; use it in the command';
+    const contradiction = findContradiction([option], job);
+    if (contradiction !== null) return contradiction;
+    index += option.wordsUsed;
+  }
+  return null;
+}
+
+/** For messages: a line of a script can be long. */
+const shorten = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` : text);
+
 function parseSbatchArguments(words: readonly string[]): ParsedBatchCommand {
   let wrapped: string | null = null;
+  const options: SbatchOption[] = [];
   let index = 0;
   while (index < words.length) {
     const word = words[index] ?? '';
@@ -88,22 +166,28 @@ function parseSbatchArguments(words: readonly string[]): ParsedBatchCommand {
     const option = parseOption(word, words[index + 1]);
     if ('error' in option) return invalid(option.error);
     if (option.name === 'wrap') wrapped = option.value;
+    else options.push(option);
     index += option.wordsUsed;
   }
   const [script, ...args] = words.slice(index);
   if (wrapped !== null) {
     if (script !== undefined) return invalid('sbatch takes a script or --wrap, not both; remove one of them');
     if (wrapped.trim() === '') return invalid('--wrap needs a command, such as --wrap="./run.sh"');
-    return { ok: true, command: { kind: 'line', line: wrapped } };
+    return { ok: true, command: { kind: 'line', line: wrapped }, options };
   }
   if (!script) return invalid('sbatch needs the name of a script in the zip, such as "sbatch run.sh"');
   const pathError = findScriptPathError(script);
-  return pathError === null ? { ok: true, command: { kind: 'script', script, args } } : invalid(pathError);
+  if (pathError !== null) return invalid(pathError);
+  return { ok: true, command: { kind: 'script', script, args }, options };
 }
 
-interface ParsedOption {
+/** An option with its long name. */
+interface SbatchOption {
   name: string;
   value: string;
+}
+
+interface ParsedOption extends SbatchOption {
   wordsUsed: number;
 }
 
@@ -113,16 +197,38 @@ function parseOption(word: string, nextWord: string | undefined): ParsedOption |
   const equals = word.indexOf('=');
   const givenName = isLong ? word.slice(2, equals === -1 ? undefined : equals) : word.slice(1, 2);
   const name = isLong ? givenName : (shortOptions[givenName] ?? '');
-  const kind = Object.hasOwn(allowedOptions, name) ? allowedOptions[name] : undefined;
+  const kind = kindOf(name);
+  const given = `${isLong ? '--' : '-'}${shorten(givenName)}`;
   if (kind === undefined) {
-    const allowed = Object.keys(allowedOptions).join(', ');
-    return { error: `the sbatch option ${isLong ? '--' : '-'}${givenName} is not allowed; allowed are ${allowed}` };
+    const allowed = [...Object.keys(repeatingOptions), ...Object.keys(otherOptions)].join(', ');
+    const remedy = Object.hasOwn(advice, name) ? advice[name] : `allowed are ${allowed}`;
+    return { error: `the sbatch option ${given} is not allowed; ${remedy}` };
   }
   const attached = isLong ? (equals === -1 ? undefined : word.slice(equals + 1)) : word.slice(2) || undefined;
-  if (kind === 'flag') return { name, value: attached ?? '', wordsUsed: 1 };
+  if (kind === 'flag') {
+    return attached === undefined
+      ? { name, value: '', wordsUsed: 1 }
+      : { error: `the sbatch option ${given} has no value; remove "=${shorten(attached)}"` };
+  }
   if (attached !== undefined) return { name, value: attached, wordsUsed: 1 };
-  if (nextWord === undefined) return { error: `the sbatch option ${word} needs a value` };
+  if (nextWord === undefined) return { error: `the sbatch option ${given} needs a value` };
   return { name, value: nextWord, wordsUsed: 2 };
+}
+
+const parseCount = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : null);
+
+/**
+ * Parses a time of sbatch to seconds: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes or
+ * days-hours:minutes:seconds. Null for any other text.
+ */
+function parseTimeLimit(text: string): number | null {
+  const [, days, first = '', second, third] =
+    /^(?:(\d{1,5})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?$/.exec(text) ?? [];
+  if (first === '') return null;
+  const numbers = [first, second ?? 0, third ?? 0].map(Number);
+  // Without days, one or two numbers begin with the minutes.
+  const [hours = 0, minutes = 0, seconds = 0] = days === undefined && third === undefined ? [0, ...numbers] : numbers;
+  return Number(days ?? 0) * 24 * secondsPerHour + hours * secondsPerHour + minutes * 60 + seconds;
 }
 
 function invalid(error: string): ParsedBatchCommand {

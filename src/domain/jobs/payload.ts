@@ -1,6 +1,6 @@
 import { BursarError, type FieldError } from '../errors.ts';
 import type { HpcSystem, JobResources, Tool } from '../systems/system.ts';
-import { parseBatchCommand } from './batch-command.ts';
+import { findContradiction, parseBatchCommand, type RequestedJob } from './batch-command.ts';
 import type { JobRequest } from './job.ts';
 import { type Payload, parseInteger, parseNumber, parseText } from './payload-fields.ts';
 import { parseTags } from './tags.ts';
@@ -33,8 +33,11 @@ export function parsePayload(text: string, system: PayloadRules): JobRequest {
   const runtimeHours = parseRuntime(payload, system, errors);
   const title = parseText(payload, 'title', { default: '', maxLength: maxTitleLength }, errors);
   const tags = parseTags(payload, errors);
+  const job = { title, nodes, coresPerNode, runtimeHours };
   const program =
-    system.kind === 'batch' ? parseBatchProgram(payload, system, errors) : parseToolProgram(payload, system, errors);
+    system.kind === 'batch'
+      ? parseBatchProgram(payload, system, job, errors)
+      : parseToolProgram(payload, system, errors);
 
   if (errors.length > 0) {
     const reported = errors.slice(0, maxReportedErrors);
@@ -42,7 +45,7 @@ export function parsePayload(text: string, system: PayloadRules): JobRequest {
     const list = reported.map((error) => `${error.field}: ${error.message}`).join('; ');
     throw new BursarError('invalid_payload', `The Payload header is not valid. ${list}${more}.`, { fields: reported });
   }
-  return { title, nodes, coresPerNode, runtimeHours, ...program, ...(tags.length > 0 ? { tags } : {}) };
+  return { ...job, ...program, ...(tags.length > 0 ? { tags } : {}) };
 }
 
 type Program = Pick<JobRequest, 'command' | 'tool' | 'entry' | 'params'>;
@@ -79,14 +82,16 @@ function parseRuntime(payload: Payload, system: PayloadRules, errors: FieldError
   return maxHours;
 }
 
-function parseBatchProgram(payload: Payload, system: PayloadRules, errors: FieldError[]): Program {
+function parseBatchProgram(payload: Payload, system: PayloadRules, job: RequestedJob, errors: FieldError[]): Program {
+  // The values of invalid fields are placeholders, which must not be compared with anything.
+  const isComparable = errors.length === 0;
   rejectUnknownFields(payload, [...commonFields, 'command'], system, errors);
   const text = parseText(payload, 'command', { maxLength: maxCommandLength }, errors);
   if (text === '') return invalidProgram;
   const parsed = parseBatchCommand(text);
-  if (parsed.ok) return { command: parsed.command, tool: null, entry: null };
-  errors.push({ field: 'command', message: parsed.error });
-  return invalidProgram;
+  const error = parsed.ok ? (isComparable ? findContradiction(parsed.options, job) : null) : parsed.error;
+  if (error !== null) errors.push({ field: 'command', message: error });
+  return parsed.ok ? { command: parsed.command, tool: null, entry: null } : invalidProgram;
 }
 
 function parseToolProgram(payload: Payload, system: PayloadRules, errors: FieldError[]): Program {

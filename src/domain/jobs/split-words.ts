@@ -1,7 +1,10 @@
 export const unclosedQuote = 'has an unclosed quote; close it, or escape it with a backslash';
 
-/** Splits text into words like a shell: quotes and backslashes work, nothing is expanded. Null: an unclosed quote. */
-export function splitWords(text: string): string[] | null {
+/**
+ * Splits text into words like a shell: quotes and backslashes work, nothing is expanded. Null: an unclosed quote. Ends at a
+ * `commentSign` that is neither quoted nor escaped.
+ */
+export function splitWords(text: string, commentSign?: '#'): string[] | null {
   const words: string[] = [];
   let word: string | null = null;
   let quote: '"' | "'" | null = null;
@@ -16,6 +19,8 @@ export function splitWords(text: string): string[] | null {
       word ??= '';
     } else if (char === '\\' && i + 1 < text.length) {
       word = (word ?? '') + text.charAt(++i);
+    } else if (char === commentSign) {
+      break;
     } else if (/[ \t\n\r]/.test(char)) {
       if (word !== null) words.push(word);
       word = null;

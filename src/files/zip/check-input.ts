@@ -1,5 +1,5 @@
 import { BursarError } from '../../domain/errors.ts';
-import { validateSbatchDirectives } from '../../domain/jobs/batch-command.ts';
+import { type RequestedJob, validateSbatchDirectives } from '../../domain/jobs/batch-command.ts';
 import { chooseStartFolder, startFileOf } from '../../domain/jobs/start-file.ts';
 import { inspectInput } from './inspect-input.ts';
 import { type InputRequest, missingStartFile } from './start-file-error.ts';
@@ -25,20 +25,20 @@ export interface CheckedInput {
 
 /**
  * Checks the zip of a submission, or that the job needs none. Throws `invalid_zip`, `start_file_missing`, or, if
- * `hasDirectives` is set, `invalid_payload` for a script whose `#SBATCH` lines use options that a command may not use.
+ * `batchJob` is set, `invalid_payload` for a script whose `#SBATCH` lines use options that its command may not use.
  */
 export async function checkInput(
   request: InputRequest,
   zip: ZipSource | null,
-  options: InputCheckOptions & { hasDirectives: boolean },
+  options: InputCheckOptions & { batchJob: RequestedJob | null },
 ): Promise<CheckedInput> {
-  const { zipLimits, maxVerifiedBytes, hasDirectives } = options;
+  const { zipLimits, maxVerifiedBytes, batchJob } = options;
   const startFile = startFileOf(request);
   if (zip === null) {
     if (startFile !== null) throw missingStartFile(request, startFile, null);
     return { unpackedBytes: 0, startFolder: '' };
   }
-  const startBytes = hasDirectives ? maxStartBytes : 0;
+  const startBytes = batchJob === null ? 0 : maxStartBytes;
   const input = await inspectInput(zip, {
     startFile,
     maxStartBytes: startBytes,
@@ -50,12 +50,13 @@ export async function checkInput(
     return { unpackedBytes, startFolder: topFolder === null ? '' : chooseStartFolder(request.command, topFolder) };
   }
   if (input.startFile === null) throw missingStartFile(request, startFile, input);
-  if (hasDirectives) requireValidDirectives(startFile, input.startFile.firstBytes);
+  if (batchJob !== null) requireValidDirectives(startFile, input.startFile.firstBytes, batchJob);
   return { unpackedBytes, startFolder: input.startFile.folder };
 }
 
-function requireValidDirectives(name: string, firstBytes: Buffer): void {
-  const problem = validateSbatchDirectives(firstBytes.toString('utf8'));
+function requireValidDirectives(name: string, firstBytes: Buffer, job: RequestedJob): void {
+  const hasMore = firstBytes.length >= maxStartBytes;
+  const problem = validateSbatchDirectives(firstBytes.toString('utf8'), job, hasMore);
   if (problem === null) return;
   const fields = [{ field: 'command', message: `${name}: ${problem}` }];
   throw new BursarError('invalid_payload', `The script ${name} is not valid: ${problem}.`, { fields });

@@ -116,7 +116,7 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   try {
     // An empty body is a job without input files.
     const zip = upload.bytes === 0 ? null : upload.content;
-    const checking = deps.checkInput(system, request, zip);
+    const checking = deps.checkInput(request, zip);
     const { unpackedBytes, startFolder } = await (claim === null ? checking : extendUntil(claim, checking));
     const jobId = formatJobId(system, request.tool, deps.newUuid());
     const input = zip && (await storeInput(deps.spool, upload, unpackedBytes, jobId));

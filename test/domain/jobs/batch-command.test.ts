@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { formatBatchCommand, parseBatchCommand } from '../../../src/domain/jobs/batch-command.ts';
+import {
+  findContradiction,
+  formatBatchCommand,
+  parseBatchCommand,
+  validateSbatchDirectives,
+} from '../../../src/domain/jobs/batch-command.ts';
 import type { JobCommand } from '../../../src/domain/jobs/job.ts';
 
 function parse(text: string): JobCommand {
@@ -72,15 +77,8 @@ describe('parseBatchCommand: sbatch', () => {
       '-J name',
       '-Jname',
       '--job-name="my job"',
-      '--mem=4G',
-      '--mem-per-cpu 2G',
-      '-C gpu',
-      '--constraint=gpu',
-      '--exclusive',
-      '--exclusive=user',
       '--parsable',
-      '--nodes=',
-      '-N 1 -n 2 --exclusive --time 5 --parsable',
+      '-N 1 -n 2 --time 5 --parsable',
     ]) {
       assert.deepEqual(parse(`sbatch ${option} run.sh a`), script('run.sh', 'a'), option);
     }
@@ -100,7 +98,7 @@ describe('parseBatchCommand: sbatch', () => {
   });
 
   test('rejects a missing script, and an option without its value', () => {
-    for (const text of ['sbatch', ' sbatch ', 'sbatch -N 1', 'sbatch --exclusive', 'sbatch --nodes run.sh']) {
+    for (const text of ['sbatch', ' sbatch ', 'sbatch -N 1', 'sbatch --parsable', 'sbatch --nodes run.sh']) {
       assert.match(parseError(text), /script/, text);
     }
     for (const text of ['sbatch --nodes', 'sbatch -N', 'sbatch -N 1 --time', 'sbatch --wrap']) {
@@ -116,25 +114,10 @@ describe('parseBatchCommand: sbatch', () => {
 });
 
 describe('parseBatchCommand: options that are not allowed', () => {
-  const allowed = new Set(
-    'nodes ntasks ntasks-per-node cpus-per-task time job-name mem mem-per-cpu constraint exclusive parsable wrap'.split(
-      ' ',
-    ),
-  );
+  const allowed = new Set('nodes ntasks ntasks-per-node cpus-per-task time job-name parsable wrap'.split(' '));
 
   test('are rejected by name, with the list of allowed options', () => {
-    for (const option of [
-      'uid',
-      'gid',
-      'chdir',
-      'array',
-      'account',
-      'dependency',
-      'output',
-      'export',
-      'partition',
-      'qos',
-    ]) {
+    for (const option of ['uid', 'gid', 'chdir', 'array', 'account', 'dependency', 'export', 'partition', 'qos']) {
       for (const text of [
         `sbatch --${option}=x run.sh`,
         `sbatch --${option} x run.sh`,
@@ -147,6 +130,21 @@ describe('parseBatchCommand: options that are not allowed', () => {
       assert.match(parseError(`sbatch -${letter} x run.sh`), new RegExp(`-${letter} is not allowed`));
       assert.match(parseError(`sbatch -${letter}x run.sh`), new RegExp(`-${letter} is not allowed`));
     }
+  });
+
+  test('are rejected with what to do instead, if they are about the resources or the output of the job', () => {
+    for (const [text, pattern] of [
+      ['--mem=50', /^the sbatch option --mem is not allowed; remove it: .*\(node_number, core_number\)/],
+      ['--mem-per-cpu 2G', /--mem-per-cpu is not allowed; remove it: .*core_number/],
+      ['-C gpu', /-C is not allowed; remove it: the operators/],
+      ['--constraint=gpu', /--constraint is not allowed; remove it: the operators/],
+      ['--exclusive', /--exclusive is not allowed; .*use core_number/],
+      ['--exclusive=user', /--exclusive is not allowed; .*use core_number/],
+      ['-o out.txt', /-o is not allowed; .*stdout/],
+      ['--error=err.txt', /--error is not allowed; .*stderr/],
+      ['--parsable=yes', /--parsable has no value/],
+    ] as const)
+      assert.match(parseError(`sbatch ${text} run.sh`), pattern);
   });
 
   test('are rejected as abbreviations, which sbatch itself would accept', () => {
@@ -190,6 +188,110 @@ describe('parseBatchCommand: options that are not allowed', () => {
     for (const option of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '']) {
       assert.match(parseError(`sbatch --${option}=x run.sh`), /not allowed/);
     }
+  });
+});
+
+const job = { title: 'my job', nodes: 2, coresPerNode: 6, runtimeHours: 1.5 };
+const repetitions = [
+  ...['--nodes=2', '-N 2', '-N02', '--ntasks=12', '-n12', '--ntasks-per-node=6', '-c 1', '--cpus-per-task=1'],
+  ...['--time=90', '-t 90:00', '-t 1:30:00', '-t 0-1:30', '-t 00-01:30:00', '-J "my job"', '--parsable'],
+];
+const contradictions: [string, RegExp][] = [
+  ['--nodes=4', /--nodes=4 contradicts the Payload: node_number is 2; use node_number instead$/],
+  ['-N 1-2', /--nodes=1-2 contradicts .* node_number is 2/],
+  ['--nodes=', /--nodes= contradicts/],
+  ['--nodes=2k', /--nodes=2k contradicts/],
+  ['--ntasks=4', /--ntasks=4 contradicts .* node_number × core_number is 12; use node_number and core_number instead$/],
+  ['-n 6', /--ntasks=6 contradicts/],
+  ['--ntasks-per-node=2', /core_number is 6; use core_number instead$/],
+  ['-c 6', /--cpus-per-task=6 contradicts .* use core_number .*srun --cpus-per-task/],
+  ['--time=60', /--time=60 contradicts .* the runtime is 1\.5 hours; use runtime instead$/],
+  ['-t 1:30', /--time=1:30 contradicts/],
+  ['-t 1-0', /--time=1-0 contradicts/],
+  ['-t 1:30:01', /contradicts/],
+  ['-t INFINITE', /contradicts/],
+  ['-J other', /--job-name=other contradicts .* the title is "my job"; use title instead$/],
+];
+
+describe('findContradiction', () => {
+  const find = (options: string) => {
+    const parsed = parseBatchCommand(`sbatch ${options} run.sh`);
+    assert.ok(parsed.ok);
+    return findContradiction(parsed.options, job);
+  };
+
+  test('accepts options that say what the Payload says', () => {
+    for (const option of repetitions) assert.equal(find(option), null, option);
+    assert.equal(find('-N2 --ntasks=12 --time=1:30:00'), null);
+  });
+
+  test('says what the Payload says, and which field to set', () => {
+    for (const [option, pattern] of contradictions) assert.match(find(option) ?? '', pattern, option);
+    assert.match(find('-N2 --ntasks=12 --ntasks=4') ?? '', /--ntasks=4/);
+  });
+
+  test('reads every form of a time limit as sbatch does', () => {
+    for (const [text, runtimeHours] of [
+      ['5', 5 / 60],
+      ['5:30', 330 / 3600],
+      ['2:05:30', 7530 / 3600],
+      ['1-2', 26],
+      ['1-2:30', 26.5],
+      ['1-2:30:36', 26.51],
+      ['20', 0.33333],
+    ] as const) {
+      const options = [{ name: 'time', value: text }];
+      assert.equal(findContradiction(options, { ...job, runtimeHours }), null, text);
+      assert.match(findContradiction(options, { ...job, runtimeHours: runtimeHours + 0.01 }) ?? '', /--time/, text);
+    }
+  });
+});
+
+describe('validateSbatchDirectives', () => {
+  const validate = (text: string, hasMore = false) => validateSbatchDirectives(text, job, hasMore);
+
+  test('accepts in a script what the command may say, and nothing else', () => {
+    for (const option of repetitions) assert.equal(validate(`#!/bin/sh\n#SBATCH ${option}\ntrue\n`), null, option);
+    for (const [option, pattern] of contradictions) {
+      assert.match(validate(`#!/bin/sh\n#SBATCH ${option}\ntrue\n`) ?? '', pattern, option);
+    }
+    assert.match(validate('#SBATCH --mem=50\n') ?? '', /--mem is not allowed; remove it/);
+    assert.match(validate('#SBATCH --uid=0\n') ?? '', /--uid is not allowed; allowed are nodes/);
+    assert.match(validate('#SBATCH --wrap=hostname\n') ?? '', /--wrap is not allowed in a script/);
+    assert.match(validate('#SBATCH -N2 run.sh\n') ?? '', /contains "run\.sh", which is not an option/);
+    assert.match(validate('#SBATCH -J "my job\n') ?? '', /unclosed quote/);
+  });
+
+  test('reads the lines that sbatch reads', () => {
+    const rejects = (text: string) => assert.match(validate(text) ?? '', /--nodes=4 contradicts/, text);
+    rejects('#SBATCH --nodes=4');
+    rejects('#!/bin/sh\r\n\r\n#SBATCH --nodes=4\r\n');
+    rejects('#!/bin/sh\n  # a comment\n\t\n#SBATCH --nodes=4\n');
+    rejects('#SBATCH--nodes=4\n');
+    rejects('#SBATCH -N 2 # two\n#SBATCH -N 4 # four\n');
+    for (const text of [
+      '#!/bin/sh\ntrue\n#SBATCH --nodes=4\n',
+      ' #SBATCH --nodes=4\n',
+      '##SBATCH --nodes=4\n',
+      '#SBATCH # --nodes=4\n',
+      '#SBATCH --nodes=2 #--nodes=4 "\n',
+      '#SBATCH -J "my job"#4\n',
+      '#sbatch --nodes=4\n',
+      '',
+    ])
+      assert.equal(validate(text), null, text);
+  });
+
+  test('rejects a text whose directives may continue in the part that is not read', () => {
+    assert.match(validate(`#!/bin/sh\n${'# text\n'.repeat(100)}`, true) ?? '', /no command follows/);
+    assert.equal(validate('#!/bin/sh\ntrue\n# text', true), null);
+  });
+
+  test('takes time in proportion to the length of a line', () => {
+    // With a quadratic pattern this would take days.
+    const blanks = ' '.repeat(4_000_000);
+    assert.equal(validate(`#SBATCH${blanks}\n#SBATCH --nodes=2${blanks}#${blanks}\n${blanks}\ntrue`), null);
+    assert.match(validate(`#SBATCH${blanks}x`) ?? '', /which is not an option/);
   });
 });
 

@@ -198,3 +198,9 @@ describe('title', () => {
     });
   }
 });
+
+test('the time to reject a number is in proportion to its length', () => {
+  // With a quadratic pattern this would take days.
+  const runtime = `${'1'.repeat(4_000_000)}x`;
+  assertFieldRejected('hpc_one', JSON.stringify({ ...runs.hpc_one, runtime }), 'runtime', /must be a number/);
+});

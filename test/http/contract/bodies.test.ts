@@ -182,13 +182,38 @@ test('4.2 command: sbatch runs the script of the zip with its arguments, in the 
   assert.equal(print('stdout'), `<one><two words><$HOME>${fileContent}`);
 });
 
-test('4.2 command: the options of sbatch for resources and the job name are accepted', async () => {
+const resources = { node_number: '2', core_number: '6', runtime: '1.0', title: 'my job' };
+
+test('4.2 command: options of sbatch that repeat the Payload are accepted, in the script too', async () => {
   const { job, print } = await run(
-    { command: 'sbatch --nodes=2 -c 6 -t 01:00:00 --job-name "my job" bin/run.sh x' },
-    { 'bin/run.sh': '#!/bin/sh\necho "$1"\n' },
+    { ...resources, command: 'sbatch --nodes=2 -n 12 -t 01:00:00 --job-name "my job" bin/run.sh x' },
+    { 'bin/run.sh': '#!/bin/sh\n#SBATCH --ntasks-per-node=6 --time=60\n\necho "$1"\n' },
   );
   assertEnds(job, 'SUCCESSFUL');
   assert.equal(print('stdout'), 'x\n');
+});
+
+test('4.2 command: no option of sbatch is accepted and ignored, on the line or in the script', async () => {
+  for (const [option, message] of [
+    ['--mem=50', /--mem is not allowed; remove it/],
+    ['--constraint=gpu', /--constraint is not allowed; remove it/],
+    ['--exclusive', /--exclusive is not allowed; .*core_number/],
+    ['--ntasks=4', /--ntasks=4 contradicts the Payload: .*use node_number and core_number instead/],
+    ['--cpus-per-task=3', /--cpus-per-task=3 contradicts the Payload: .*use core_number/],
+    ['--time=2:00:00', /--time=2:00:00 contradicts the Payload: .*use runtime instead/],
+    ['--output=out.txt', /--output is not allowed; .*stdout/],
+  ] as const) {
+    for (const [command, script] of [
+      [`sbatch ${option} run.sh`, '#!/bin/sh\ntrue\n'],
+      ['sbatch run.sh', `#!/bin/sh\n#SBATCH ${option}\ntrue\n`],
+    ] as const) {
+      const response = await post({ ...resources, command }, {}, await createZip({ 'run.sh': script }));
+      assert.deepEqual([response.status, response.body.code], [400, 'invalid_payload'], `${command}: ${script}`);
+      const [field, ...others] = response.body.errors ?? [];
+      assert.deepEqual([field?.field, others], ['command', []]);
+      assert.match(field?.message ?? '', message);
+    }
+  }
 });
 
 test('4.2 command: a plain command line runs in a shell', async () => {

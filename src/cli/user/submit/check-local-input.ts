@@ -43,7 +43,7 @@ async function checkZip(request: InputRequest, input: Exclude<OpenedInput, { kin
     const sizes = `${formatBytes(size)}, more than the limit of ${formatBytes(maxBytes)}`;
     throw new BursarError('too_large', `The zip has ${sizes}. Send less data.`);
   }
-  const options = { zipLimits: zipLimits(system), maxVerifiedBytes: verified_bytes, hasDirectives: false };
+  const options = { zipLimits: zipLimits(system), maxVerifiedBytes: verified_bytes, batchJob: null };
   await checkInput(request, zip, options);
 }
 
