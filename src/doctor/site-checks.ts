@@ -35,8 +35,8 @@ export async function checkSite(
       const { code, stdout, stderr } = await run('sbatch', '--test-only', ...siteArguments(site), '--wrap=true');
       const lastLine = (stderr || stdout).trim().split('\n').at(-1) ?? '';
       if (code !== 0) throw new Error(lastLine);
-      // `sbatch: Job 7 to start at 1700000000 using…` becomes `a job could start using…`.
-      return lastLine.replace(/^sbatch: (Job \d+ )?/, 'a job could ').replace(/to start at \d+/, 'start');
+      // `sbatch: Job 7 to start at 2026-11-17T18:02:22 using…`; 26.05 prints one more word before `using`.
+      return lastLine.replace(/^sbatch: Job \d+ to start at .* using/, 'a job could start using');
     },
   );
 }

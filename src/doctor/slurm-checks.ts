@@ -9,7 +9,7 @@ import { checkSite, type RunSlurmCommand, requireStdout } from './site-checks.ts
 const requiredCommands = ['sbatch', 'squeue', 'scontrol', 'scancel'];
 const maxClockSkewSeconds = 5;
 
-/** Checks a Slurm cluster step by step: connection, commands, clocks, munge, controller, and each project's site options. */
+/** Checks a Slurm cluster step by step: connection, commands, clocks, authentication, controller, and each project's site options. */
 export async function checkSlurm(
   check: Check,
   shell: Shell,
@@ -53,7 +53,7 @@ async function checkCommands(check: Check, run: RunSlurmCommand, host: string, {
   return allInstalled;
 }
 
-/** Reports a munge failure and a controller failure as separate findings, by squeue's error message. */
+/** Reports a failed authentication and a controller failure as separate findings, by squeue's error message. */
 async function checkController(check: Check, run: RunSlurmCommand): Promise<boolean> {
   const checkAnswer = (read: () => Promise<string>) =>
     check(
@@ -65,15 +65,11 @@ async function checkController(check: Check, run: RunSlurmCommand): Promise<bool
   const [squeue, ping] = results.map((result) => (result.status === 'fulfilled' ? result.value : null));
   // A command that hangs is a finding, not the end of all checks.
   if (!squeue || !ping) return await checkAnswer(async () => Promise.reject(firstError(results)));
-  const isAuthenticated = await check(
-    'munge authenticates the service account',
-    'Start munged there ("systemctl start munge") with the key of the cluster, and give the service account access to its socket.',
-    async () => {
-      const error = /^.*(munge .*failed|credential|authentication).*$/im.exec(squeue.stderr);
-      if (error !== null) throw new Error(error[0].replace(/^\w+: error: /, ''));
-      return 'authenticated';
-    },
-  );
+  const error = authenticationError.exec(squeue.stderr)?.[0].replace(/^\w+: error: /, '') ?? null;
+  const isAuthenticated = await check('the service account is authenticated', adviseAuthentication(error), async () => {
+    if (error !== null) throw new Error(error);
+    return 'authenticated';
+  });
   return (
     isAuthenticated &&
     (await checkAnswer(async () => {
@@ -85,10 +81,24 @@ async function checkController(check: Check, run: RunSlurmCommand): Promise<bool
   );
 }
 
+/** `sack`: the socket of auth/slurm. */
+const authenticationError = /^.*(munge .*failed|\bsack\b|SACK_SOCKET|credential|authentication).*$/im;
+
+/** Slurm has two ways to authenticate. A message of the controller does not say which one failed. */
+function adviseAuthentication(error: string | null): string {
+  const munge =
+    'Start munged there ("systemctl start munge") with the key of the cluster, and give the service account access to its socket.';
+  const slurmKey =
+    'Start sackd there ("systemctl start sackd") with the key of the cluster (slurm.key), and give the service account access to its socket in /run/slurm.';
+  if (/munge/i.test(error ?? '')) return munge;
+  if (/sack/i.test(error ?? '')) return slurmKey;
+  return `With AuthType=auth/munge: ${munge} With AuthType=auth/slurm: ${slurmKey}`;
+}
+
 const firstError = (results: readonly PromiseSettledResult<unknown>[]): unknown =>
   results.find((result) => result.status === 'rejected')?.reason;
 
-/** Munge rejects credentials if clocks differ too much, and jobs are charged by Slurm's times. */
+/** Slurm rejects credentials if clocks differ too much, and jobs are charged by Slurm's times. */
 function checkClock(check: Check, name: string, readSeconds: () => Promise<string>): Promise<boolean> {
   return check(name, 'Synchronise all machines with the same NTP server.', async () => {
     const seconds = await readSeconds();

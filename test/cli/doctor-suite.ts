@@ -126,7 +126,7 @@ export function doctorSuite(
           `${access.hostLabel} can be reached`,
           ...['sbatch', 'squeue', 'scontrol', 'scancel', 'sacct'].map((command) => `${command} is installed`),
           `the clock of ${access.hostLabel} is correct`,
-          'munge authenticates the service account',
+          'the service account is authenticated',
           'the controller answers',
           'the clock of the controller is correct',
           'partition main of proj_hpc_one_01 exists',
@@ -138,7 +138,12 @@ export function doctorSuite(
           'jobs are isolated',
         ].map((check) => [check, true, null]),
       );
-      assert.match(findings?.find(({ check }) => check === 'squeue is installed')?.detail ?? '', /^slurm\S* \d+\.\d+/);
+      const detailOf = (name: string) => findings?.find(({ check }) => check === name)?.detail ?? '';
+      assert.match(detailOf('squeue is installed'), /^slurm\S* \d+\.\d+/);
+      assert.match(
+        detailOf('Slurm accepts jobs of proj_hpc_one_01'),
+        /^a job could start using \d+ processors? on nodes n1/,
+      );
       assert.deepEqual(readdirSync(work()), []);
       const newJobs = listJobs('%i').filter((id) => !jobsBefore.has(id));
       const [canary = '', ...others] = listJobs('%j %T', '-j', newJobs.join());
@@ -186,8 +191,28 @@ export function doctorSuite(
       await cluster.stopMunge();
       const { fault, fix } = await requireOneFault();
       await cluster.startMunge();
-      assert.match(fault, /munge authenticates the service account: Munge encode failed: .*Did you start munged/);
+      assert.match(fault, /the service account is authenticated: Munge encode failed: .*Did you start munged/);
       assert.match(fix, /→ Start munged there/);
+    });
+
+    test('advises about the key of Slurm where the cluster uses auth/slurm instead of munge', async () => {
+      // The words of Slurm 26.05: the version of this cluster may have no auth/slurm.
+      const words = [
+        'squeue: error: failed to connect to any sack sockets',
+        'squeue: error: slurm_buffers_pack_msg: auth_g_create: REQUEST_JOB_INFO has authentication error',
+        'slurm_load_jobs error: Protocol authentication error',
+      ];
+      const runWith = async (lines: string[]) => {
+        const failure = lines.map((line) => `echo '${line}' >&2`).join('; ');
+        const squeue = `[ "$1" != --version ] || exec ${findProgram('squeue')} "$@"; ${failure}; exit 1`;
+        return await requireOneFault(withPath(await createBinFolder([...tools, ...slurmTools], { squeue })));
+      };
+      const { fault, fix } = await runWith(words);
+      assert.match(fault, /the service account is authenticated: failed to connect to any sack sockets$/);
+      assert.match(fix, /^ {6}→ Start sackd there .*slurm\.key/);
+      assert.doesNotMatch(fix, /munge/);
+      const unknown = await runWith(words.slice(2));
+      assert.match(unknown.fix, /→ With AuthType=auth\/munge: Start munged .*With AuthType=auth\/slurm: Start sackd/);
     });
 
     slurmTest('reports that the controller is down', async () => {

@@ -165,6 +165,13 @@ describe('several instances on one PostgreSQL', () => {
     const env = { BURSAR_DATABASE_URL: url };
     const shared = await bursar(['doctor', '--no-canary'], { ...env, BURSAR_DATA: data });
     assert.match(shared.stdout, /✔ the data folder is shared by all instances/);
+    const { hostname, port, pathname, password } = new URL(url);
+    const place = `PostgreSQL on ${hostname}, port ${port}, database ${pathname.slice(1)}`;
+    assert.ok(shared.stdout.includes(`✔ the database can be opened and written: ${place}\n`), shared.stdout);
+    assert.ok(password === '' || !shared.stdout.includes(password));
+    const nobody = url.replace(/:\d+\//, ':1/');
+    const down = await bursar(['doctor', '--no-canary'], { BURSAR_DATABASE_URL: nobody, BURSAR_DATA: data });
+    assert.match(down.stdout, /✖ the database can be opened and written: .*\n {6}→ Check that PostgreSQL runs there/);
     const { code, stdout } = await bursar(['doctor', '--no-canary'], { ...env, BURSAR_DATA: other });
     assert.equal(code, 1);
     assert.match(stdout, /✖ the data folder is shared by all instances: .*\n {6}→ Mount the data folder/);

@@ -64,11 +64,17 @@ function parsePatienceSeconds({ patience }: Pick<DoctorOptions, 'patience'>): nu
 
 async function checkDatabase(config: Config): Promise<Finding[]> {
   const { check, findings } = createChecklist();
-  const fix = 'Give the user that Bursar runs as write permission on the data folder (BURSAR_DATA).';
-  await check('the database can be opened and written', fix, () =>
-    withDatabase(config, async () => resolve(config.data)),
-  );
-  if (parseDatabaseUrl(config.database.url).kind === 'postgres' && findings.every(({ ok }) => ok)) {
+  const address = parseDatabaseUrl(config.database.url);
+  const isPostgres = address.kind === 'postgres';
+  const fix = isPostgres
+    ? 'Check that PostgreSQL runs there and accepts the user of database.url (BURSAR_DATABASE_URL). See docs/postgresql.md.'
+    : 'Give the user that Bursar runs as write permission on the data folder (BURSAR_DATA).';
+  // Without the user and the password.
+  const location = isPostgres
+    ? `PostgreSQL on ${address.host}, port ${address.port}, database ${address.database}`
+    : resolve(config.data, address.file);
+  await check('the database can be opened and written', fix, () => withDatabase(config, async () => location));
+  if (isPostgres && findings.every(({ ok }) => ok)) {
     const sharedFix =
       'Mount the data folder that the other instances use, and set BURSAR_DATA to it. See docs/scaling.md.';
     await check('the data folder is shared by all instances', sharedFix, async () => {
