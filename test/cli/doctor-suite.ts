@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { stringify } from 'yaml';
 import { slurmConfig } from '../slurm/config.ts';
 import { bursar } from '../support/command-line.ts';
-import { daemonPath } from '../support/daemons.ts';
+import { findProgram } from '../support/daemons.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 
@@ -28,12 +28,6 @@ interface Finding {
 /** The programs that Bursar and a job need on a host. */
 const tools = 'bash cat chmod date env id ls mkdir mv printf realpath rm rmdir sh tail tar touch true'.split(' ');
 const slurmTools = ['sbatch', 'squeue', 'scontrol', 'scancel', 'sinfo', 'sacct', 'sacctmgr'];
-
-const findProgram = (program: string) =>
-  daemonPath
-    .split(':')
-    .map((folder) => join(folder, program))
-    .find(existsSync) ?? '';
 
 /** A cluster with slurmdbd and two accounts, of which the service account belongs to `gateway` only. */
 export async function startDoctorCluster(): Promise<SlurmCluster> {

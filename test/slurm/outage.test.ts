@@ -4,16 +4,37 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
+import { jobPath } from '../support/jobs.ts';
 import { readMetric } from '../support/metrics.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
-import { notIsolatedSlurmConfig } from './config.ts';
+import { notIsolatedSlurmConfig, slurmConfig } from './config.ts';
+
+interface Timeline {
+  entries: { type: string; reason: string | null }[];
+}
 
 interface System {
   status: string;
   status_since: string;
 }
+
+test('a job waits, and says why, while Slurm rejects the options of the site, and runs after their repair', async (t) => {
+  const cluster = await startCluster({ nodes: 1 });
+  t.after(cluster.stop);
+  const server = await spawnServer({ config: slurmConfig(cluster, { site: { partition: 'late' } }) });
+  t.after(() => server.dispose());
+  const me = createCaller(server.url, server.userToken);
+  const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'true' });
+  const reason = await until('the timeline says why the job waits', async () => {
+    const { entries } = (await me.get<Timeline>(`${jobPath(job)}timeline/`)).body;
+    return entries.find(({ type }) => type === 'job.delayed')?.reason;
+  });
+  assert.match(reason ?? '', /Invalid partition name specified .*Contact the operators: the job waits/);
+  cluster.run('scontrol', 'create', 'PartitionName=late', 'Nodes=ALL', 'State=UP');
+  assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
+});
 
 describe('one minute without a controller, under load', () => {
   const accepted: Job[] = [];

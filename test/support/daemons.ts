@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { killAll } from './attempt.ts';
 import { until } from './until.ts';
@@ -21,6 +21,13 @@ export interface Daemons {
 
 /** Of daemons and commands. The PATH of the tests comes first: it can have another version of the software. */
 export const daemonPath = `${process.env.PATH}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
+
+/** The path of a program, as daemons and commands find it. */
+export function findProgram(name: string): string {
+  const found = daemonPath.split(':').find((folder) => existsSync(join(folder, name)));
+  if (found === undefined) throw new Error(`${name} is not installed`);
+  return join(found, name);
+}
 
 /** Daemons run in `cwd`; their environment is `variables` and PATH only. */
 export function createDaemons(cwd: string, logFolder: string, variables: Record<string, string>): Daemons {

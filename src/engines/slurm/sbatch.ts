@@ -64,7 +64,7 @@ export function parseSubmittedJobId(result: RunResult): string {
     throw new BursarError('job_refused', `Slurm rejected the job: ${description}`);
   }
   if (siteRefusals.has(failure) || invalidOption.test(stderr)) {
-    const message = `Slurm rejects the options that the operators of this system have configured: ${description}`;
+    const message = `Slurm rejects the options that are configured for this system (sbatch: ${description}). Contact the operators: the job waits until they are corrected.`;
     throw new BursarError('invalid_config', message);
   }
   throw notAccepted(description);

@@ -239,7 +239,7 @@ describe('parseSubmittedJobId', () => {
     ];
     for (const text of refusals) assert.throws(failing(text), { code: 'invalid_config', transient: false }, text);
     const unknown = 'sbatch: unrecognized option \'--nonsense\'\nTry "sbatch --help" for more information\n';
-    const message = /configured: unrecognized option '--nonsense'$/;
+    const message = /\(sbatch: unrecognized option '--nonsense'\)\. Contact the operators/;
     assert.throws(() => parseSubmittedJobId({ code: 255, stdout: '', stderr: unknown }), {
       code: 'invalid_config',
       message,
