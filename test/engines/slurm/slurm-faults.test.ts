@@ -61,10 +61,13 @@ describe('a submission whose response is lost', { concurrency: true }, () => {
       server.listen(cluster.controllerPort, '127.0.0.1');
       await once(server, 'listening');
       const job = await newJob(runOnce);
-      await assert.rejects(engine.submit(job, neverAborted, { isFirstTry: true }), transient);
+      try {
+        await assert.rejects(engine.submit(job, neverAborted, { isFirstTry: true }), transient);
+      } finally {
+        server.close();
+        await once(server, 'close');
+      }
       jobs.push(job);
-      server.close();
-      await once(server, 'close');
     }
     assert.deepEqual(commands, ['squeue', ...answers.map(() => 'sbatch')]);
     await cluster.startController();
