@@ -44,10 +44,11 @@ const option = (name: string, value: string | undefined) => (value === undefined
 const escapePattern = (path: string) => path.replaceAll('%', '%%');
 
 /**
- * Returns the Slurm job id. Throws `job_refused` only if Slurm says that it can never run this job, and two errors after which the job does not exist
- * and is to be submitted again: `queue_full` if the account has as many jobs in Slurm as it may, and `invalid_config`, which is
- * not transient, if Slurm rejects the options of the site. After any other failure the job may or may not exist, and the
- * error is transient.
+ * Returns the Slurm job id, or throws:
+ * - `job_refused` only if Slurm says that it can never run this job;
+ * - `queue_full`, which is transient, if the account has as many jobs in Slurm as it may: the job does not exist;
+ * - `invalid_config` if Slurm rejects the options of the site: the job does not exist, and can be submitted after a repair;
+ * - a transient error after any other failure: the job may or may not exist.
  */
 export function parseSubmittedJobId(result: RunResult): string {
   const { code, stdout, stderr } = result;
@@ -78,8 +79,8 @@ const notAccepted = (description: string) =>
 const submissionFailed = /^sbatch: error: Batch job submission failed: (.+)$/m;
 
 /**
- * The messages of Slurm about the nodes, cores and time of a job: only these depend on the job, so that no operator can help. They are the same in
- * Slurm 22.05 and 26.05. Every other message can be that of a controller that is killed, stopped or misconfigured.
+ * The messages of Slurm about the nodes, cores and time of a job, which are the same in Slurm 22.05 and 26.05: only these
+ * depend on the job. Every other message can be that of a controller that is killed, stopped or misconfigured.
  */
 const jobRefusals = new Set([
   'CPU count specification invalid',
