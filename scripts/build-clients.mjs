@@ -44,7 +44,7 @@ async function buildCommandLine(outfile) {
     bundle: true,
     platform: 'node',
     format: 'esm',
-    target: 'node20',
+    target: 'node20.15',
     minify: true,
     keepNames: true,
     logLevel: 'warning',

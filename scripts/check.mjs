@@ -14,6 +14,8 @@ const quickChecks = [
   ['types', ...tsc],
   // With the types of a browser, and without those of Node.
   ['types of the client', ...tsc, '-p', 'clients/typescript'],
+  // With the built-ins of the oldest Node that users may have. Tests run some of this code on it, this checks all of it.
+  ["types of the users' programs on the oldest Node", ...tsc, '-p', 'test/oldest-node'],
   ['types of the web page', ...tsc, '-p', 'web'],
   // They run code in the page, so that they need the types of both.
   ['types of the tests of the web page', ...tsc, '-p', 'test/web'],

@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Bursar, type BursarEvent, type JobHandle, type UploadProgress } from '#client';
+import { collect } from '../support/collect.ts';
 import { type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.ts';
 import { releaseJob, waitForGoScript } from '../support/jobs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -63,9 +64,9 @@ describe('uploads', () => {
     assert.equal(proxy.pendingCuts(), 0);
     assert.deepEqual([progress.at(-1)?.attempt, progress.at(-1)?.sentBytes], [4, zip.length]);
     await job.wait();
-    const log = (await Array.fromAsync(job.log())).join('');
+    const log = (await collect(job.log())).join('');
     assert.equal(log, `${createHash('sha256').update(data).digest('hex')}  data.bin\n`);
-    assert.equal((await Array.fromAsync(bursar.jobs({ tag: ['cut-upload'] }))).length, 1);
+    assert.equal((await collect(bursar.jobs({ tag: ['cut-upload'] }))).length, 1);
   });
 
   test('of a source that fails are not repeated', async () => {
@@ -203,5 +204,5 @@ test('a followed log has every line once, although its stream is cut', async () 
   }
   assert.equal(texts.join(''), 'grüße\n2\n3\n4');
   await job.wait();
-  assert.equal((await Array.fromAsync(job.log({ offset: 8 }))).join(''), '2\n3\n4');
+  assert.equal((await collect(job.log({ offset: 8 }))).join(''), '2\n3\n4');
 });

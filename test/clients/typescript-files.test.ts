@@ -17,6 +17,7 @@ import {
   saveFiles,
   type UploadSource,
 } from '#client';
+import { collect } from '../support/collect.ts';
 import { type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { readZip } from '../support/unzip.ts';
@@ -62,7 +63,7 @@ const pack = async (source: UploadSource) => await buffer(source.open(() => unde
 
 describe('a folder', () => {
   test('arrives as it is, without what is filtered out, and with files instead of links', async () => {
-    assert.equal((await Array.fromAsync(job.log())).join(''), 'ok\n');
+    assert.equal((await collect(job.log())).join(''), 'ok\n');
     const paths = (await job.files()).map(({ path }) => path);
     assert.deepEqual(paths, ['deep/data.bin', 'empty.txt', 'link.bin', 'out.bin', 'run.sh', 'text.txt']);
     assert.deepEqual(Buffer.from(await (await job.download('link.bin')).bytes()), data);

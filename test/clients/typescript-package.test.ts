@@ -11,6 +11,7 @@ import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 import { buildClientPackage } from '../../clients/typescript/build.mjs';
+import { oldestNode } from '../support/oldest-node.ts';
 import { findExample } from '../support/readme.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
@@ -34,13 +35,13 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-test('the first job of the README runs with the built package', async () => {
+test('the first job of the README runs with the built package, on the oldest Node', async () => {
   const page = readFileSync(join(clientFolder, 'README.md'), 'utf8');
   await mkdir(join(folder, 'job'));
   await writeFile(join(folder, 'job/run.sh'), '#!/bin/sh\necho "hello, $1"\n');
   await writeFile(join(folder, 'example.mjs'), findExample('ts', 'bursar.submit', server.url, page));
   const env = { ...process.env, TOKEN: server.userToken };
-  const { stdout } = await run(process.execPath, ['example.mjs'], { cwd: folder, env });
+  const { stdout } = await run(oldestNode, ['example.mjs'], { cwd: folder, env });
   assert.match(stdout, /^hello, world\nSUCCESSFUL \[/);
 });
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { ApiError, Bursar, ConnectionError, TokenError } from '#client';
 import { retryDelayMs, shouldRetry } from '../../clients/typescript/src/retry.ts';
+import { collect } from '../support/collect.ts';
 import { type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { createZip } from '../support/zip.ts';
@@ -142,7 +143,7 @@ describe('repetitions', () => {
     const input = new Uint8Array(await createZip({ 'a.txt': 'a' }));
     const job = await bursar.submit({ hpc: 'hpc_one', command: 'true', tags: [tag], input });
     assert.equal(proxy.pendingCuts(), 0);
-    const jobs = await Array.fromAsync(bursar.jobs({ tag: [tag] }));
+    const jobs = await collect(bursar.jobs({ tag: [tag] }));
     assert.deepEqual(
       jobs.map(({ job_id }) => job_id),
       [job.job_id],
@@ -177,9 +178,7 @@ describe('repetitions', () => {
 test('jobs are listed page by page', async () => {
   const tags = ['pages'];
   const submitted = await Promise.all([1, 2, 3].map(() => bursar.submit({ hpc: 'hpc_one', command: 'true', tags })));
-  const listed = await Array.fromAsync(
-    bursar.jobs({ ...{ hpc: 'hpc_one', project: 'proj_hpc_one_01' }, tag: tags, limit: 2 }),
-  );
+  const listed = await collect(bursar.jobs({ ...{ hpc: 'hpc_one', project: 'proj_hpc_one_01' }, tag: tags, limit: 2 }));
   assert.deepEqual(listed.map(({ job_id }) => job_id).sort(), submitted.map(({ job_id }) => job_id).sort());
 });
 

@@ -2,6 +2,7 @@ import { execFile, type PromiseWithChild, spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { oldestNode, userProgram } from './oldest-node.ts';
 
 export const program = fileURLToPath(new URL('../../bin/bursar.mjs', import.meta.url));
 
@@ -26,14 +27,22 @@ export interface CommandOutcome {
  * Runs the command line, with another program such as setpriv before it, and returns its exit code and output. BURSAR_
  * variables are not inherited.
  */
-export async function bursar(
+export function bursar(
   args: string[],
   settings: Record<string, string> = {},
   prefix: readonly string[] = [],
 ): Promise<CommandOutcome> {
+  return runToEnd([...prefix, process.execPath, program, ...args], settings);
+}
+
+/** Runs a users' command as users do: by the file that the server offers, on the oldest Node that it supports. */
+export function bursarOfUser(args: string[], settings: Record<string, string> = {}): Promise<CommandOutcome> {
+  return runToEnd([oldestNode, userProgram, ...args], settings);
+}
+
+async function runToEnd([command = '', ...args]: string[], settings: Record<string, string>): Promise<CommandOutcome> {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('BURSAR_'));
-  const [command = '', ...rest] = [...prefix, process.execPath, program, ...args];
-  const child = spawn(command, rest, {
+  const child = spawn(command, args, {
     env: { ...Object.fromEntries(inherited), ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: 300_000,

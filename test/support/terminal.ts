@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { program, runFile } from './command-line.ts';
+import { runFile } from './command-line.ts';
+import { oldestNode, userProgram } from './oldest-node.ts';
 import { until } from './until.ts';
 
 export interface TerminalOptions {
@@ -37,7 +38,7 @@ export async function openTerminal({ columns = 100, rows = 30, env = {} }: Termi
   const tmux = async (...args: string[]) =>
     (await runFile('tmux', ['-L', socket, '-f', '/dev/null', ...args], { env: environment })).stdout;
   const shell = ['bash', '--norc', '--noprofile', '-i'];
-  const start = `PS1='$ '; bursar() { '${process.execPath}' '${program}' "$@"; }; clear`;
+  const start = `PS1='$ '; bursar() { '${oldestNode}' '${userProgram}' "$@"; }; clear`;
   await tmux('new-session', '-d', '-x', String(columns), '-y', String(rows), ...shell);
   const screen = () => tmux('capture-pane', '-p');
   const terminal: Terminal = {

@@ -8,8 +8,9 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import type { ProfileFile } from '../../../src/cli/user/profiles/store.ts';
 import { createCaller } from '../../support/api.ts';
 import { formFields } from '../../support/browser.ts';
-import { bursar, type CommandOutcome, program } from '../../support/command-line.ts';
+import { bursarOfUser, type CommandOutcome, runFile } from '../../support/command-line.ts';
 import { audience, clientSecret, startProvider, type TestProvider } from '../../support/oidc-provider.ts';
+import { oldestNode, userProgram } from '../../support/oldest-node.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { signIn } from '../../support/sign-in.ts';
@@ -44,13 +45,13 @@ describe('bursar login', () => {
   });
 
   const env = () => ({ HOME: home, XDG_CONFIG_HOME: join(home, 'config'), XDG_CACHE_HOME: join(home, 'cache') });
-  const run = (...args: string[]) => bursar(args, env());
+  const run = (...args: string[]) => bursarOfUser(args, env());
   const profilePath = () => join(home, 'config/bursar/profiles.json');
   const profiles = () => JSON.parse(readFileSync(profilePath(), 'utf8')) as ProfileFile;
 
   /** Starts a command and returns it together with the line that tells the user what to confirm. */
   async function start(...args: string[]): Promise<{ address: string; code: string; ended: Promise<CommandOutcome> }> {
-    const child: ChildProcess = spawn(process.execPath, [program, ...args], {
+    const child: ChildProcess = spawn(oldestNode, [userProgram, ...args], {
       env: {
         ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('BURSAR_'))),
         ...env(),
@@ -130,9 +131,8 @@ describe('bursar login', () => {
   });
 
   test('--token stores a token from standard input, and logout leaves it valid', async () => {
-    const command = `printf '%s\\n' "$TOKEN" | '${process.execPath}' '${program}' login ${server.url} --token`;
-    const outcome = await bursar([], { ...env(), TOKEN: token }, ['bash', '-c', command]);
-    assert.equal(outcome.code, 0, outcome.stderr);
+    const command = `printf '%s\\n' "$TOKEN" | '${oldestNode}' '${userProgram}' login ${server.url} --token`;
+    await runFile('bash', ['-c', command], { env: { ...process.env, ...env(), TOKEN: token } });
     assert.equal(profiles().profiles.default?.token, token);
     assert.equal((await run('logout')).code, 0);
     assert.equal((await createCaller(server.url, token).get('/me/')).status, 200);
@@ -152,7 +152,7 @@ describe('bursar login', () => {
       ],
     );
     const whoami = async (settings: Record<string, string>, ...args: string[]) =>
-      JSON.parse((await bursar(['whoami', '--json', ...args], { ...env(), ...settings })).stdout).user;
+      JSON.parse((await bursarOfUser(['whoami', '--json', ...args], { ...env(), ...settings })).stdout).user;
     assert.equal(await whoami({}), '300001');
     assert.equal(await whoami({}, '--profile', 'default'), user);
     assert.equal(await whoami({ BURSAR_PROFILE: 'default' }), user);
@@ -165,12 +165,16 @@ describe('bursar login', () => {
 
   test('never sends a token where it could be read: not to another server, and not over plain HTTP', async () => {
     assert.equal((await run('login', server.url, '--token', token)).code, 0);
-    const other = await bursar(['whoami'], { ...env(), BURSAR_URL: 'https://bursar.example.org' });
+    const other = await bursarOfUser(['whoami'], { ...env(), BURSAR_URL: 'https://bursar.example.org' });
     assert.deepEqual(
       [other.code, other.stderr.split('\n')[0]],
       [4, 'error: You are not signed in at https://bursar.example.org.'],
     );
-    const plain = await bursar(['whoami'], { ...env(), BURSAR_URL: 'http://bursar.example.org', BURSAR_TOKEN: token });
+    const plain = await bursarOfUser(['whoami'], {
+      ...env(),
+      BURSAR_URL: 'http://bursar.example.org',
+      BURSAR_TOKEN: token,
+    });
     assert.equal(plain.code, 2);
     assert.match(plain.stderr, /does not encrypt.*\n.*--insecure/);
   });
@@ -184,7 +188,7 @@ describe('bursar login', () => {
   });
 
   test('--verbose shows requests and the request id, but no token', async () => {
-    const { code, stderr } = await bursar(['--verbose', 'job', 'show', 'x', '--json'], {
+    const { code, stderr } = await bursarOfUser(['--verbose', 'job', 'show', 'x', '--json'], {
       ...env(),
       BURSAR_URL: server.url,
       BURSAR_TOKEN: 'bursar_wrong',

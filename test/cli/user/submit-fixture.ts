@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { Context } from '../../../src/cli/user/context.ts';
 import { runCommand } from '../../../src/cli/user/execute-command.ts';
-import { bursar, type CommandOutcome, program } from '../../support/command-line.ts';
+import { bursarOfUser, type CommandOutcome } from '../../support/command-line.ts';
+import { oldestNode, userProgram } from '../../support/oldest-node.ts';
 
 interface CommandModule<Options> {
   run(context: Context, options: Options): Promise<void>;
@@ -46,7 +47,7 @@ export function createSubmitFixture(url: string, token: string): SubmitFixture {
       }
       return path;
     },
-    run: (...args) => bursar(args, env),
+    run: (...args) => bursarOfUser(args, env),
     call: (load, options) => callCommand(load, options, env),
     start: (...args) => startCommand(args, env),
     env,
@@ -55,7 +56,7 @@ export function createSubmitFixture(url: string, token: string): SubmitFixture {
 }
 
 function startCommand(args: string[], env: Record<string, string>): StartedCommand {
-  const child = spawn(process.execPath, [program, ...args], {
+  const child = spawn(oldestNode, [userProgram, ...args], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

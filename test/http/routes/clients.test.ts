@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { oldestNode } from '../../support/oldest-node.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 
 interface ClientPackage {
@@ -63,7 +64,7 @@ describe('the clients that a built server offers', () => {
     const file = join(folder, 'bursar.mjs');
     writeFileSync(file, await (await fetch(find('.mjs').url)).text());
     const env = { PATH: process.env.PATH, HOME: folder, BURSAR_URL: server.url, BURSAR_TOKEN: server.userToken };
-    const output = execFileSync(process.execPath, [file, 'whoami', '--json'], { encoding: 'utf8', env });
+    const output = execFileSync(oldestNode, [file, 'whoami', '--json'], { encoding: 'utf8', env });
     assert.equal(JSON.parse(output).user, '301330');
   });
 
@@ -77,7 +78,7 @@ import { Bursar } from '@bursar/client';
 const bursar = new Bursar({ url: ${JSON.stringify(server.url)}, token: ${JSON.stringify(server.userToken)} });
 console.log((await bursar.quotas()).length > 0);`;
     writeFileSync(join(project, 'quotas.mjs'), script);
-    assert.equal(run(process.execPath, [join(project, 'quotas.mjs')]), 'true\n');
+    assert.equal(run(oldestNode, [join(project, 'quotas.mjs')]), 'true\n');
   });
 
   test('do not include other files', async () => {

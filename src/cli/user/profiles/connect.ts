@@ -85,9 +85,9 @@ export function unknownProfile(name: string, known: string[]): CommandError {
 export function normaliseUrl(text: string): string {
   const hasScheme = /^[a-z][a-z\d+.-]*:\/\//i.test(text);
   const candidate = hasScheme ? text : `${isLoopback(text.split(/[:/]/)[0] ?? '') ? 'http' : 'https'}://${text}`;
-  const url = URL.parse(candidate);
+  const url = URL.canParse(candidate) ? new URL(candidate) : undefined;
   if (
-    url === null ||
+    url === undefined ||
     !['http:', 'https:'].includes(url.protocol) ||
     url.username !== '' ||
     url.search + url.hash !== ''

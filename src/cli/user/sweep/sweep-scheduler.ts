@@ -38,13 +38,20 @@ export function createScheduler(deps: SchedulerDeps): SweepScheduler {
   const stopped = new AbortController();
   const streamSignal = AbortSignal.any([signal, stopped.signal]);
   const ends: Promise<void>[] = [];
-  let changed = Promise.withResolvers<void>();
+  let onNextChange: (() => void)[] = [];
   let failure: { error: unknown } | undefined;
 
   function notify(): void {
-    changed.resolve();
-    changed = Promise.withResolvers();
+    const listeners = onNextChange;
+    onNextChange = [];
+    for (const listener of listeners) listener();
     deps.onChange();
+  }
+
+  function nextChange(): Promise<void> {
+    return new Promise((resolve) => {
+      onNextChange.push(resolve);
+    });
   }
 
   function fail(error: unknown): void {
@@ -84,7 +91,7 @@ export function createScheduler(deps: SchedulerDeps): SweepScheduler {
 
   async function submitNext(pending: SweepRun[]): Promise<void> {
     for (let run = pending.shift(); run !== undefined && !failure; run = pending.shift()) {
-      while (runs.filter(isUnfinished).length >= maxRunning && !failure) await changed.promise;
+      while (runs.filter(isUnfinished).length >= maxRunning && !failure) await nextChange();
       if (failure) return;
       run.isSubmitting = true;
       notify();
@@ -98,7 +105,7 @@ export function createScheduler(deps: SchedulerDeps): SweepScheduler {
         run.isSubmitting = false;
         if (!(error instanceof ApiError) || error.code !== 'too_many_jobs') return fail(error);
         pending.unshift(run);
-        await Promise.race([changed.promise, sleep(limitRetryMs, undefined, { signal: streamSignal, ref: false })]);
+        await Promise.race([nextChange(), sleep(limitRetryMs, undefined, { signal: streamSignal, ref: false })]);
       }
     }
   }
@@ -116,7 +123,7 @@ export function createScheduler(deps: SchedulerDeps): SweepScheduler {
       if (failure) throw failure.error;
     },
     async waitForEnds() {
-      while (!runs.every(hasEnded) && !failure) await changed.promise;
+      while (!runs.every(hasEnded) && !failure) await nextChange();
       if (failure) throw failure.error;
       await Promise.all(ends);
     },

@@ -1,4 +1,4 @@
-import { styleText } from 'node:util';
+import { inspect } from 'node:util';
 
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 
@@ -15,5 +15,10 @@ export function usesColours(env: Environment, isTerminal: boolean): boolean {
 }
 
 export function createStyle(enabled: boolean): Style {
-  return enabled ? (colour, text) => styleText(colour, text, { validateStream: false }) : (_, text) => text;
+  if (!enabled) return (_, text) => text;
+  // `styleText` would decide by the environment of the process, and Node 20.15 has no option against that.
+  return (colour, text) => {
+    const [start, end] = inspect.colors[colour] ?? [0, 0];
+    return `\u001b[${start}m${text}\u001b[${end}m`;
+  };
 }
