@@ -223,7 +223,8 @@ class Bursar:
         """Submits one job for each combination of the values, and returns them.
 
         `{a}` in the command, the title and the text of `tool_params` becomes the value of the parameter `a`, as it is: in a
-        command, put quotes around it if a value has spaces. Any other parameter is passed to the tool under its own name.
+        command, put quotes around it if a value has spaces. A parameter that the tool declares is passed to it. One that
+        reaches neither the command nor the tool is a ValueError.
         Called again with the same `name`, it returns the jobs that exist and submits only those that are missing. The
         default name stands for the input and all settings. `max_running` limits the jobs that have not ended.
         """

@@ -55,12 +55,12 @@ def _card_html(job: "Job", timeline: Optional["Timeline"], lines: List[str]) -> 
         parts.append(f'<table style="font-size:90%"><tbody>{rows}</tbody></table>')
         parts.append(f'<div style="font-size:90%">{html.escape(timeline.cost_text())}</div>')
     if lines:
-        log = html.escape("\n".join(_plain_line(line) for line in lines))
+        log = html.escape("\n".join(plain_line(line) for line in lines))
         parts.append(f'<pre style="font-size:85%;margin:4px 0 0;white-space:pre-wrap">{log}</pre>')
     return f'<div style="border:1px solid #d0d7de;border-radius:6px;padding:8px 12px;max-width:48em">{"".join(parts)}</div>'
 
 
-def _plain_line(line: str) -> str:
+def plain_line(line: str) -> str:
     """A line as a terminal would show it at last: without colours, and only the last state of a progress bar."""
     last_state = line.rstrip("\r").rpartition("\r")[2]
     return printable(_ESCAPE_SEQUENCE.sub("", last_state).expandtabs())
@@ -75,13 +75,16 @@ def _timeline_row(entry: Any) -> str:
 
 
 class Progress:
-    """Shows how a job advances: one line that changes on a terminal, a card in a notebook, otherwise a line a change."""
+    """Shows how a job advances: one line that changes on a terminal and in a notebook, otherwise a line a change.
+
+    The line in a notebook is not the card of the job: the notebook shows that itself, if the job is the value of the cell.
+    """
 
     def __init__(self, job: "Job") -> None:
         self._job = job
         self._started = time.monotonic()
         self._shown: Optional[str] = None
-        self._notebook = _notebook_display(job)
+        self._notebook = _notebook_display()
         self._is_terminal = self._notebook is None and sys.stderr.isatty()
 
     @property
@@ -98,7 +101,7 @@ class Progress:
             sys.stderr.flush()
         elif job.stage != self._shown:
             if self._notebook is not None:
-                self._notebook.update(job)
+                self._notebook.update({"text/plain": printable(f"{job.title or job.job_id}: {job.stage}")}, raw=True)
             else:
                 print(printable(f"{job.job_id}: {job.stage}"), file=sys.stderr, flush=True)
         self._shown = job.stage
@@ -116,7 +119,7 @@ def _terminal_width() -> int:
         return 80
 
 
-def _notebook_display(job: "Job") -> Any:
+def _notebook_display() -> Any:
     """A display that can be updated, in a notebook; otherwise None. IPython in a terminal counts as a terminal."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
@@ -124,4 +127,4 @@ def _notebook_display(job: "Job") -> Any:
         return None
     from IPython.display import display
 
-    return display(job, display_id=True)
+    return display({"text/plain": ""}, raw=True, display_id=True)

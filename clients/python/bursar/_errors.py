@@ -39,9 +39,11 @@ class BursarError(Exception):
         return list(errors) if isinstance(errors, list) else []
 
     def __str__(self) -> str:
+        return f"{self._printable_detail()} ({printable(self.code)})"
+
+    def _printable_detail(self) -> str:
         # Python prints it on the terminal, and parts of it are from the server or the output of a job.
-        detail = "\n".join(printable(line.expandtabs()) for line in self.detail.split("\n"))
-        return f"{detail} ({printable(self.code)})"
+        return "\n".join(printable(line.expandtabs()) for line in self.detail.split("\n"))
 
     def __reduce__(self) -> Any:
         arguments = (self.code, self.detail, self.status, self.request_id, self.problem, self.retry_after)
@@ -64,6 +66,9 @@ class JobFailed(BursarError):
     """A job ended without success. `code` is its outcome, such as `failed`, `timed_out` or `cancelled`."""
 
     job: Optional["Job"] = None
+
+    def __str__(self) -> str:
+        return self._printable_detail()
 
 
 def error_from_problem(

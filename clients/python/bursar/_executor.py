@@ -245,8 +245,5 @@ def _failure(job: Job) -> BursarError:
     try:
         job.check()
     except JobFailed as error:
-        lines = "\n".join(job.log_tail(5, "stderr"))
-        if lines:
-            error.detail += f" It wrote:\n{lines}"
         return error
     return BursarError("result_missing", f"The job {job.job_id} succeeded, but left no result.")

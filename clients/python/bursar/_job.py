@@ -8,7 +8,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Literal, Optional, Union, overload, TYPE_CHECKING
 
-from ._display import Progress, card
+from ._display import Progress, card, plain_line
 from ._download import download, download_files, quote_path, select_files
 from ._errors import BursarError, JobFailed
 from ._events import Notice
@@ -103,10 +103,20 @@ class Job:
             raise BursarError("job_not_finished", f"The job {self.job_id} has not ended. Call wait() first.")
         if end["outcome"] == "succeeded":
             return self
-        outcome, reason = str(end["outcome"]), end.get("reason") or "no reason is known"
-        failure = JobFailed(outcome, f"The job {self.job_id} ended as {self.stage}: {reason}.", problem=end)
+        outcome, reason = str(end["outcome"]), str(end.get("reason") or "no reason is known").rstrip(".")
+        detail = f"The job {self.job_id} ended as {self.stage}: {reason}."
+        lines = self._last_errors()
+        if lines:
+            detail += "\nThe last lines of its standard error:\n" + "\n".join(f"  {line}" for line in lines)
+        failure = JobFailed(outcome, detail, problem=end)
         failure.job = self
         raise failure
+
+    def _last_errors(self) -> List[str]:
+        try:
+            return [plain_line(line) for line in self.log_tail(10, "stderr")]
+        except BursarError:
+            return []  # The files may be deleted, or away for a moment: the failure of the job is more important.
 
     def end(self) -> Optional[Row]:
         """The last entry of the timeline with an outcome; None if the job has not ended."""

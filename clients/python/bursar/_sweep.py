@@ -92,7 +92,8 @@ def run_sweep(
     a call that was killed and started again, cannot submit a combination twice.
     """
     values_by_name = {name: _plain_values(name, values) for name, values in params.items()}
-    _check_names(values_by_name, settings)
+    tool_parameters = _tool_parameters(bursar, system, settings)
+    _check_names(values_by_name, settings, tool_parameters)
     sweep_name = name or _default_name(zip_file, settings, system, project)
     sweep = Sweep()
     sweep.name = sweep_name
@@ -107,7 +108,7 @@ def run_sweep(
             continue
         if max_running is not None:
             _wait_for_room(bursar, sweep.jobs, max_running)
-        payload = {**_fill(settings, combination), "tags": [sweep_tag, tag]}
+        payload = {**_fill(settings, combination, tool_parameters), "tags": [sweep_tag, tag]}
         job = _submit(bursar, zip_file, system, project, payload, f"{tag}:{len(earlier)}")
         sweep.append(SweepJob(combination, job))
     return sweep
@@ -157,35 +158,48 @@ def _plain_values(name: str, values: Iterable[Param]) -> List[Param]:
     return [plain_value(value) for value in values]
 
 
-def _check_names(params: Dict[str, List[Param]], settings: Row) -> None:
+def _tool_parameters(bursar: "Bursar", system: str, settings: Row) -> List[str]:
+    """The names of the parameters that the tool of the sweep declares; none for a command."""
+    if "tool" not in settings:
+        return []
+    tools = {tool["name"]: tool for tool in bursar._system(system)["tools"]}
+    if settings["tool"] not in tools:
+        raise ValueError(f"The system {system} has no tool {settings['tool']}. It has {', '.join(tools) or 'none'}.")
+    return [parameter["name"] for parameter in tools[settings["tool"]]["parameters"]]
+
+
+def _check_names(params: Dict[str, List[Param]], settings: Row, tool_parameters: List[str]) -> None:
+    """Each parameter must reach the program of the job. The title does not count: it changes nothing that runs."""
     if not params or not all(params.values()):
         raise ValueError('params= needs at least one value for each name, such as {"a": [1, 2, 3]}.')
-    used = {match for value in settings.values() if isinstance(value, str) for match in _PLACEHOLDER.findall(value)}
-    unused = [name for name in params if name not in used]
-    if unused and "command" in settings:
+    clash = [name for name in params if name in settings and name in tool_parameters]
+    if clash:
+        raise ValueError(f"{', '.join(clash)} is given twice: as a setting, and as a parameter of the sweep.")
+    texts = [settings.get(field) for field in ("command", *tool_parameters)]
+    used = {match for text in texts if isinstance(text, str) for match in _PLACEHOLDER.findall(text)}
+    unused = [name for name in params if name not in used and name not in tool_parameters]
+    if not unused:
+        return
+    if "command" in settings:
         raise ValueError(
             f"The command does not use {', '.join(unused)}: write {{{unused[0]}}} where its value belongs."
         )
-    clash = [name for name in unused if name in settings]
-    if clash:
-        raise ValueError(f"{', '.join(clash)} is given twice: as a setting, and as a parameter of the sweep.")
+    known = f"has the parameters {', '.join(tool_parameters)}" if tool_parameters else "has no parameters"
+    raise ValueError(
+        f"The tool {settings['tool']} {known}, and nothing uses {', '.join(unused)}: "
+        f"write {{{unused[0]}}} into tool_params=."
+    )
 
 
-def _fill(settings: Row, combination: Dict[str, Param]) -> Row:
-    used = set()
+def _fill(settings: Row, combination: Dict[str, Param], tool_parameters: List[str]) -> Row:
+    def value(match: "re.Match[str]") -> str:
+        name = match.group(1)
+        return str(combination[name]) if name in combination else match.group(0)
 
-    def fill(text: str) -> str:
-        def value(match: "re.Match[str]") -> str:
-            name = match.group(1)
-            if name not in combination:
-                return match.group(0)
-            used.add(name)
-            return str(combination[name])
-
-        return _PLACEHOLDER.sub(value, text)
-
-    filled = {field: fill(value) if isinstance(value, str) else value for field, value in settings.items()}
-    return {**filled, **{name: value for name, value in combination.items() if name not in used}}
+    filled = {
+        field: _PLACEHOLDER.sub(value, text) if isinstance(text, str) else text for field, text in settings.items()
+    }
+    return {**filled, **{name: combination[name] for name in combination if name in tool_parameters}}
 
 
 def _default_name(zip_file: Optional[AnyPath], settings: Row, system: str, project: Optional[str]) -> str:

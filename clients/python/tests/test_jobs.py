@@ -4,6 +4,7 @@ import io
 import itertools
 import math
 import os
+import pickle
 import pty
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import types
 import uuid
 import zipfile
 from contextlib import redirect_stderr
-from typing import List
+from typing import Any, List
 from unittest import mock
 
 from bursar import BursarError, JobFailed, Table
@@ -105,12 +106,21 @@ class JobTest(ServerTest):
         self.assertEqual(unknown.exception.code, "job_unknown")
 
     def test_a_failed_job_raises_its_outcome_only_if_it_is_checked(self) -> None:
-        job = self.run_command("echo $((6*7)); exit 3").wait(60)
+        job = self.run_command("echo $((6*7)); seq 20 >&2; printf 'too \\033[31mlarge\\033[0m\\n' >&2; exit 3").wait(60)
         self.assertTrue(job.failed)
         with self.assertRaises(JobFailed) as failed:
             job.check()
         self.assertEqual((failed.exception.code, failed.exception.job), ("failed", job))
-        self.assertIn("exit code 3", str(failed.exception))
+        lines = "".join(f"\n  {line}" for line in [*range(12, 21), "too large"])
+        self.assertEqual(
+            str(failed.exception),
+            f"The job {job.job_id} ended as FAILED: exit code 3.\nThe last lines of its standard error:{lines}",
+        )
+        self.assertEqual(str(pickle.loads(pickle.dumps(failed.exception))), str(failed.exception))
+        job.delete()
+        with self.assertRaises(JobFailed) as failed:
+            job.check()
+        self.assertEqual(str(failed.exception), f"The job {job.job_id} ended as DELETED: exit code 3.")
         self.assertIn(job, self.bursar.jobs(system="hpc_one", failed=True, done=True))
 
     def test_a_wait_that_times_out_leaves_the_job_which_can_be_cancelled(self) -> None:
@@ -176,18 +186,24 @@ class ProgressTest(ServerTest):
         self.assertEqual(len(lines), 2, "one line, which ends at the end")
         self.assertRegex(lines[0], r"^\rLong: \w+, \d+:\d\d\x1b\[K.*\rLong: SUCCESSFUL, \d+:\d\d\x1b\[K$")
 
-    def test_in_a_notebook_the_card_is_displayed_again_at_each_change(self) -> None:
+    def test_in_a_notebook_one_line_changes_and_the_card_is_left_to_the_notebook(self) -> None:
         # IPython itself is too large for a test; this is all that the client uses of it.
-        stages: List[str] = []
-        handle = types.SimpleNamespace(update=lambda job: stages.append(job.stage))
+        shown: List[Any] = []
+        handle = types.SimpleNamespace(update=lambda data, raw: shown.append(data))
         shell = types.SimpleNamespace(kernel=object())
         modules = {
             "IPython": types.SimpleNamespace(get_ipython=lambda: shell),
-            "IPython.display": types.SimpleNamespace(display=lambda job, display_id: handle),
+            "IPython.display": types.SimpleNamespace(
+                display=lambda data, raw, display_id: [shown.append(data), handle][1]
+            ),
         }
         with mock.patch.dict(sys.modules, modules):  # type: ignore[arg-type]
-            self.run_command("sleep 0.2").wait(progress=True)
-        self.assertEqual((stages[-1], len(stages)), ("SUCCESSFUL", len(set(stages))))
+            job = self.run_command("sleep 0.2").wait(progress=True)
+        # A card here and that of the returned job, which is the value of the cell, would be two.
+        lines = [data["text/plain"] for data in shown]
+        self.assertTrue(all(data.keys() == {"text/plain"} for data in shown), shown)
+        self.assertEqual((lines[0], lines[-1]), ("", f"{job.job_id}: SUCCESSFUL"))
+        self.assertEqual(len(lines), len(set(lines)))
 
 
 class AccountTest(ServerTest):

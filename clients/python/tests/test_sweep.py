@@ -89,3 +89,26 @@ class SweepTest(ServerTest):
             self.bursar.sweep(None, {"a": [1], "b": [2]}, system="hpc_one", command="echo {a}")
         with self.assertRaisesRegex(ValueError, "list of values"):
             self.bursar.sweep(None, {"a": "123"}, system="hpc_one", command="echo {a}")
+        for settings in (
+            dict(system="hpc_one", command="echo", title="{a}"),
+            dict(system="hpc_two", tool="PYTHON3"),
+            dict(system="hpc_two", tool="PYTHON3", title="{a}", tool_params={"arguments": "--a 1"}),
+        ):
+            with self.assertRaisesRegex(ValueError, r"write \{a\}"):
+                self.bursar.sweep(None, {"a": [1, 2]}, **settings)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(ValueError, "no tool PYTHON. It has BASH, PYTHON3"):
+            self.bursar.sweep(None, {"a": [1]}, system="hpc_two", tool="PYTHON")
+        with self.assertRaisesRegex(ValueError, "arguments is given twice"):
+            self.bursar.sweep(
+                None, {"arguments": ["1"]}, system="hpc_two", tool="BASH", tool_params={"arguments": "2"}
+            )
+        self.assertEqual(self.bursar.jobs(system="hpc_two", title="{a}"), [])
+
+    def test_a_parameter_of_the_tool_reaches_it_also_if_the_title_names_it(self) -> None:
+        folder = self.write({"main.sh": 'echo "$@"\n'})
+        settings = dict(system="hpc_two", tool="BASH", title="with {arguments}", runtime=0.1)
+        sweep = self.bursar.sweep(folder, {"arguments": ["-a 1", "-a 2"]}, **settings).wait(check=True)  # type: ignore[arg-type]
+        self.assertEqual([job.log() for job in sweep.jobs], ["-a 1\n", "-a 2\n"])
+        self.assertEqual([job.title for job in sweep.jobs], ["with -a 1", "with -a 2"])
+        for job in sweep.jobs:
+            job.delete()

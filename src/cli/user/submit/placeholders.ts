@@ -9,7 +9,8 @@ const placeholderPattern = /\{([A-Za-z_]\w*)\}/g;
  * as it is: a command whose values have spaces needs quotes around the placeholder. On a tool system, a parameter of the
  * tool's own is passed to the tool. Other text in braces stays, because shells and awk use braces too.
  *
- * Throws `invalid_argument` for a parameter that nothing uses: it would change nothing about the job.
+ * Throws `invalid_argument` for a parameter that does not reach the program of the job. The title and the tags do not count:
+ * a sweep whose values are only there would run the same job again and again.
  */
 export function applyParameters(
   settings: JobSettings,
@@ -17,20 +18,22 @@ export function applyParameters(
   toolParameters: readonly string[],
 ): JobSettings {
   const used = new Set(Object.keys(parameters).filter((name) => toolParameters.includes(name)));
-  const fill = (text: string) =>
-    text.replace(placeholderPattern, (placeholder, name: string) => {
-      if (!Object.hasOwn(parameters, name)) return placeholder;
-      used.add(name);
-      return parameters[name] ?? '';
-    });
+  const label = (text: string) =>
+    text.replace(placeholderPattern, (placeholder, name: string) =>
+      Object.hasOwn(parameters, name) ? (parameters[name] ?? '') : placeholder,
+    );
+  const fill = (text: string) => {
+    for (const [, name = ''] of text.matchAll(placeholderPattern)) used.add(name);
+    return label(text);
+  };
   const params: Record<string, string> = {};
   for (const [name, value] of Object.entries(parameters)) if (toolParameters.includes(name)) params[name] = fill(value);
   const { command, title, tags } = settings;
   const filled: JobSettings = {
     ...settings,
     ...(command === undefined ? {} : { command: fill(command) }),
-    ...(title === undefined ? {} : { title: fill(title) }),
-    ...(tags === undefined ? {} : { tags: tags.map(fill) }),
+    ...(title === undefined ? {} : { title: label(title) }),
+    ...(tags === undefined ? {} : { tags: tags.map(label) }),
     params,
   };
   const unused = Object.keys(parameters).filter((name) => !used.has(name));
@@ -44,11 +47,12 @@ function unusedParameter(
   toolParameters: readonly string[],
 ): BursarError {
   const [name = ''] = unused;
+  const [first] = toolParameters;
   const remedy =
     tool === undefined
-      ? `Write {${name}} into the command or the title`
-      : toolParameters.length === 0
+      ? `Write {${name}} into the command`
+      : first === undefined
         ? `The tool ${tool} has no parameters`
-        : `The tool ${tool} has the parameters ${toolParameters.join(', ')}`;
+        : `The tool ${tool} has the parameters ${toolParameters.join(', ')}: pass it by --param ${first}="{${name}}"`;
   return new BursarError('invalid_argument', `Nothing uses the parameter ${unused.join(', ')}. ${remedy}.`);
 }
