@@ -44,7 +44,10 @@ export function runtimeBill({ serialNumber: _, metadata, components, dependencie
 /** Name and version of Bursar and of all packages that are not for developers only. */
 function findRuntimeRefs(): Set<string> {
   const packages = Object.entries(packageLock.packages as Record<string, LockedPackage>);
-  const runtime = packages.filter(([, { dev, link }]) => dev !== true && link !== true);
+  // npm knows no optional packages for developers: those of test/oldest-node are optional, because each is for one platform.
+  const runtime = packages.filter(
+    ([path, { dev, link }]) => dev !== true && link !== true && !path.startsWith('test/'),
+  );
   return new Set(runtime.map(([path, { name = nameOf(path), version }]) => `${name}@${version}`));
 }
 

@@ -119,6 +119,9 @@ describe('a release', () => {
     for (const name of [...Object.keys(direct), ...transitive].filter((item) => !item.startsWith('@bursar/')))
       assert.ok(names.has(name), `${name} is missing`);
     for (const name of ['typescript', 'esbuild', '@biomejs/biome']) assert.ok(!names.has(name), name);
+    // The old Node is for tests.
+    const nodes = components.filter(({ name }) => /^node-(linux|darwin)-/.test(name));
+    assert.ok(nodes.length > 0 && nodes.every(({ version }) => version.startsWith('24.')), JSON.stringify(nodes));
     for (const component of components) {
       assert.ok(component.version && component.licenses.length > 0, component.name);
     }
