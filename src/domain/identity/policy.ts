@@ -194,3 +194,17 @@ export function decide(
   const roles = others?.roles ?? [];
   return others?.managers ? { kind: 'managers_only', roles, missingScope } : { kind: 'role_missing', roles };
 }
+
+/** The scopes of these with which a user may do something: those of one's own resources, and those that a role can use. */
+export function usableScopes(
+  scopes: ReadonlySet<TokenScope>,
+  { role, isManager }: { role: SiteRole; isManager: boolean },
+): ReadonlySet<TokenScope> {
+  const rules: Rule[] = Object.values(policy);
+  const isUsable = (scope: TokenScope) =>
+    userScopes.has(scope) ||
+    rules.some(
+      ({ others }) => others?.scope === scope && (others.roles.includes(role) || (others.managers && isManager)),
+    );
+  return new Set([...scopes].filter(isUsable));
+}

@@ -71,7 +71,7 @@ export function deviceRoutes(app: FastifyInstance, deps: DeviceRouteDeps): void 
 
   /** Shows who asks, so that a user does not confirm the request of somebody else. */
   async function sendQuestion(reply: FastifyReply, { caller, formToken }: SignedIn, userCode: string) {
-    const request = await limits.signIn(reply.request, reply, () => deviceFlow.read(userCode));
+    const request = await limits.signIn(reply.request, reply, () => deviceFlow.read(caller, userCode));
     return sendPage(reply, 200, {
       title: `Give “${request.clientName}” a token?`,
       body: html`<p>The program will act as you, user ${caller.userId}. Confirm only if you have started it yourself, just now,

@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import type { MeSchema, TokenBody, TokenSchema, TokenWithSecretSchema } from '../../contract/account.ts';
 import { toIsoTime, toIsoTimeOrNull } from '../../contract/json-format.ts';
 import { BursarError } from '../../domain/errors.ts';
+import { usableScopes } from '../../domain/identity/policy.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
 import { msPerDay } from '../../domain/units.ts';
 import type { Db } from '../../store/database/handle.ts';
@@ -20,6 +21,7 @@ import { findUser } from '../../store/identity/users.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
 import { requireProject, requireSystem, type Systems } from '../scope.ts';
 import type { Actor, Caller } from './actor.ts';
+import { managesProject, readUsableScopes } from './caller-scopes.ts';
 import { RefusedAccess } from './refused-access.ts';
 import { issueRequestedToken } from './tokens.ts';
 
@@ -68,13 +70,13 @@ export function createAccountService({ db, systems, tokens, now, publishAccess }
   return {
     async read({ userId, role, scopes, validUntil }: Caller): Promise<Static<typeof MeSchema>> {
       const [user, memberships] = await Promise.all([findUser(db, userId), listMemberships(db, userId)]);
-      const isManager = memberships.some((member) => member.status === 'active' && member.role === 'manager');
+      const isManager = managesProject(memberships);
       return {
         user: userId,
         name: user?.name ?? null,
         mail: user?.mail ?? null,
         roles: isManager ? [role, 'project_manager'] : [role],
-        scopes: [...scopes],
+        scopes: [...usableScopes(scopes, { role, isManager })],
         expires_at: validUntil === 0 || validUntil === Number.POSITIVE_INFINITY ? null : toIsoTime(validUntil),
         projects: memberships.map(({ hpc, project, role: memberRole, status }) => ({
           project_hpc: publicSystemName(hpc),
@@ -97,9 +99,11 @@ export function createAccountService({ db, systems, tokens, now, publishAccess }
       body: Static<typeof TokenBody>,
       request: IdempotentRequest | null,
     ): Promise<Static<typeof TokenWithSecretSchema>> {
-      const scopes = new Set(body.scopes ?? caller.scopes);
-      const missing = [...scopes].filter((scope) => !caller.scopes.has(scope));
-      if (missing.length > 0) throw invalid('scopes', `this token has no ${missing.join(', ')} that it could pass on`);
+      const usable = await readUsableScopes(db, caller.userId, caller.scopes);
+      const scopes = new Set(body.scopes ?? usable);
+      const missing = [...scopes].filter((scope) => !usable.has(scope));
+      if (missing.length > 0)
+        throw invalid('scopes', `your role and this token have no ${missing.join(', ')} that they could pass on`);
       const limit = await requireLimit(caller, body);
       const days = body.days ?? Math.min(tokens.defaultDays, tokens.maxDays);
       if (days > tokens.maxDays) throw invalid('days', `must be at most ${tokens.maxDays}`);

@@ -16,7 +16,8 @@ import {
   storePoll,
 } from '../../store/identity/device-requests.ts';
 import { findUser } from '../../store/identity/users.ts';
-import type { Actor } from './actor.ts';
+import type { Actor, Caller } from './actor.ts';
+import { readUsableScopes } from './caller-scopes.ts';
 import { createSecret, hashToken, hasRoomForToken, issueRequestedToken, tooManyTokens } from './tokens.ts';
 
 export interface DeviceFlowDeps {
@@ -84,8 +85,11 @@ export function createDeviceFlow({ db, tokens, now }: DeviceFlowDeps) {
       });
     },
 
-    /** The request that a user is asked to confirm. */
-    read: (userCode: string) => requirePending(db, userCode),
+    /** The request that a user is asked to confirm, with the scopes that it would get. */
+    async read({ userId, scopes }: Pick<Caller, 'userId' | 'scopes'>, userCode: string): Promise<DeviceRequest> {
+      const request = await requirePending(db, userCode);
+      return { ...request, scopes: request.scopes.intersection(await readUsableScopes(db, userId, scopes)) };
+    },
 
     /** Confirms or refuses a request. It gets no scope that the user does not have here. Of two decisions the first one counts. */
     async decide(
@@ -94,7 +98,7 @@ export function createDeviceFlow({ db, tokens, now }: DeviceFlowDeps) {
     ): Promise<DeviceRequest> {
       return await inTransaction(db, async (tx) => {
         const request = await requirePending(tx, userCode);
-        const scopes = request.scopes.intersection(actor.scopes);
+        const scopes = request.scopes.intersection(await readUsableScopes(tx, userId, actor.scopes));
         if (!(await decideDeviceRequest(tx, request.id, { state: decision, userId, scopes })))
           throw new BursarError('conflict', 'This code was confirmed or refused already. See /me/tokens/.');
         const { clientName: client, address } = request;

@@ -59,6 +59,15 @@ describe('a program without a browser', () => {
     assert.equal(again.status, 401);
   });
 
+  test('gets no scope that the role of the user does not allow, and the page shows none', async () => {
+    const response = await start('jobs:read admin:read admin:write');
+    const browser = await signIn(server, user);
+    const page = await browser.get(response.verification_uri_complete ?? '');
+    assert.ok(page.text.includes('<dd>jobs:read</dd>'), page.text);
+    await browser.submit('/device/', { ...formFields(page.text), decision: 'approved' });
+    assert.equal((await poll(response)).scope, 'jobs:read');
+  });
+
   test('gets no token if the user refuses', async () => {
     const response = await start();
     const browser = await signIn(server, user);

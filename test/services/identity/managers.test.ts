@@ -50,6 +50,13 @@ const queryOf = (project: string) => {
   return `?hpc=${hpc}&project_name=${name}`;
 };
 
+test('a manager has the administrative scopes, other members do not', async () => {
+  const scopesOf = async (caller: Caller) => (await caller.get<{ scopes: string[] }>('/me/')).body.scopes;
+  const token = await fixture.server.token(memberId, { scopes: allScopes });
+  assert.ok((await scopesOf(manager)).includes('admin:read'));
+  assert.ok(!(await scopesOf(createCaller(fixture.server.url, token))).includes('admin:read'));
+});
+
 test('a manager reads the jobs, the sizes of files, the quotas and the statements of the project', async () => {
   const job = await runJob(member, { command: 'echo secret > result', runtime: 0.1 }, undefined, managed);
   const { body: jobs } = await manager.get<Job[]>(`/admin/jobs/${queryOf(managed)}`);

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { readAllPages } from '#client';
-import { allScopes } from '../../../src/domain/identity/policy.ts';
+import { allScopes, userScopes } from '../../../src/domain/identity/policy.ts';
 import { type ApiResponse, type Caller, createCaller } from '../../support/api.ts';
 import { loadOpenApiContract, type OpenApiContract } from '../../support/contract.ts';
 import { withDatabase } from '../../support/database.ts';
 import { assertProblem } from '../../support/problems.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
+import { signIn } from '../../support/sign-in.ts';
 import { until } from '../../support/until.ts';
 
 // Tokens that users manage themselves, and users that administrators manage.
@@ -57,6 +58,24 @@ test('/me/ shows the user, the roles, the projects, and the scopes and expiry of
   assert.deepEqual(projects[0], {
     ...{ project_hpc: 'HPC_ONE', project_name: 'proj_hpc_one_01', role: 'member', status: 'active' },
   });
+});
+
+test('/me/ and new tokens have only scopes that the role allows, whatever the session or token has', async () => {
+  const session = await signIn(server, userId);
+  const { scopes } = JSON.parse((await session.get('/me/')).text) as { scopes: string[] };
+  assert.deepEqual(scopes, [...userScopes]);
+  for (const [role, expected] of [
+    ['user', [...userScopes]],
+    ['auditor', [...userScopes, 'admin:read']],
+    ['operator', [...allScopes]],
+  ] as const) {
+    const caller = contract.callerFor(await server.token(`3027${role.length}9`, { role, scopes: allScopes }));
+    assert.deepEqual((await caller.get<{ scopes: string[] }>('/me/')).body.scopes, expected, role);
+    assert.deepEqual((await create(caller, { name: 'default' })).body.scopes, expected, role);
+  }
+  const strong = contract.callerFor(await server.token(userId, { scopes: allScopes }));
+  const refused = await create(strong, { name: 'more', scopes: ['jobs:read', 'admin:read'] });
+  assertProblem(refused, { status: 400, code: 'bad_request', message: /your role .* admin:read/ });
 });
 
 test('a token can be used for its scopes only, and is listed without its secret', async () => {

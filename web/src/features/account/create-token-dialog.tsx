@@ -24,10 +24,6 @@ const scopeTexts: Record<Scope, string> = {
 const defaultScopes: readonly Scope[] = ['jobs:read', 'jobs:write', 'quotas:read', 'events:read'];
 const lives = [7, 30, 90, 365];
 
-/** The administrative scopes are of use only to a role that may do something with them. */
-const usefulScopes = ({ roles, scopes }: Me) =>
-  roles.some((role) => role !== 'user') ? scopes : scopes.filter((scope) => !scope.startsWith('admin:'));
-
 interface CreateTokenDialogProps {
   me: Me;
   isOpen: boolean;
@@ -85,7 +81,7 @@ function TokenForm({ me, onClose, onCreated }: Omit<CreateTokenDialogProps, 'isO
         maxLength={100}
         onChange={(event) => setName(event.target.value)}
       />
-      <Scopes all={usefulScopes(me)} chosen={scopes} onChange={setScopes} />
+      <Scopes all={me.scopes} chosen={scopes} onChange={setScopes} />
       <SelectField
         label="Valid for"
         error={errors.days}
