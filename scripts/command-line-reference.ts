@@ -53,7 +53,8 @@ const introduction = `**Sign-in.** \`bursar login https://bursar.example.org\` s
 confirm the code. That happens at the OpenID provider of the site if it has the device flow, otherwise at Bursar itself
 (\`--issuer bursar\`). \`--token\` takes a token from its value or from standard input. The token is stored in a profile, in
 \`$XDG_CONFIG_HOME/bursar/profiles.json\` (\`~/.config\` by default), which only its owner may read. A token of a provider is
-renewed before it ends. \`--profile\`, \`BURSAR_PROFILE\` and \`bursar profiles use\` choose among several profiles.
+renewed before it ends. The first profile is the default; \`bursar profiles use\` makes another one the default, and
+\`--profile\` and \`BURSAR_PROFILE\` choose one.
 \`BURSAR_URL\` and \`BURSAR_TOKEN\` win over all of them. A token is never sent to another server than the one of its profile,
 nor over plain HTTP to another host, unless \`--insecure\` accepts that.
 

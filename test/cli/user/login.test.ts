@@ -139,26 +139,31 @@ describe('bursar login', () => {
   });
 
   test('several profiles are listed without tokens, and chosen by use, --profile and BURSAR_PROFILE', async () => {
-    assert.equal((await run('login', server.url, '--token', token)).code, 0);
-    assert.equal((await run('login', server.url, '--token', server.adminToken, '--profile', 'admin')).code, 0);
+    const first = await run('login', server.url, '--token', token);
+    assert.match(first.stderr, /, profile "default"\.\nCommands use this profile by default\.\n$/);
+    const second = await run('login', server.url, '--token', server.adminToken, '--profile', 'admin');
+    assert.match(second.stderr, /, profile "admin"\.\nBy default commands use the profile "default"\. .*use admin\n$/);
     const { stdout } = await run('profiles', '--json');
     assert.doesNotMatch(stdout, /bursar_/);
     const list = JSON.parse(stdout) as { name: string; current: boolean; user: string }[];
     assert.deepEqual(
       list.map(({ name, current, user: owner }) => [name, current, owner]),
       [
-        ['default', false, user],
-        ['admin', true, '300001'],
+        ['default', true, user],
+        ['admin', false, '300001'],
       ],
     );
     const whoami = async (settings: Record<string, string>, ...args: string[]) =>
       JSON.parse((await bursarOfUser(['whoami', '--json', ...args], { ...env(), ...settings })).stdout).user;
-    assert.equal(await whoami({}), '300001');
-    assert.equal(await whoami({}, '--profile', 'default'), user);
-    assert.equal(await whoami({ BURSAR_PROFILE: 'default' }), user);
-    assert.equal(await whoami({ BURSAR_TOKEN: token }), user);
-    assert.equal((await run('profiles', 'use', 'default')).code, 0);
     assert.equal(await whoami({}), user);
+    assert.equal(await whoami({}, '--profile', 'admin'), '300001');
+    assert.equal(await whoami({ BURSAR_PROFILE: 'admin' }), '300001');
+    assert.equal(await whoami({ BURSAR_TOKEN: server.adminToken }), '300001');
+    assert.equal((await run('profiles', 'use', 'admin')).stderr, 'By default commands use the profile "admin".\n');
+    assert.equal(await whoami({}), '300001');
+    const again = await run('login', server.url, '--token', token, '--profile', 'default');
+    assert.match(again.stderr, /By default commands use the profile "admin"/);
+    assert.equal(await whoami({}), '300001');
     const unknown = await run('whoami', '--profile', 'nobody');
     assert.deepEqual([unknown.code, unknown.stderr.split('\n')[1]], [2, 'Use one of: default, admin']);
   });

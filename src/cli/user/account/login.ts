@@ -25,7 +25,7 @@ type Credentials = Pick<Profile, 'token' | 'expires_at' | 'issuer'> & {
   tokenName?: string;
 };
 
-/** Signs in and stores the token in a profile, which becomes the current one. */
+/** Signs in and stores the token in a profile. The first one becomes the default, others only by `bursar profiles use`. */
 export async function run(context: Context, options: LoginOptions): Promise<void> {
   const { env } = context;
   const url = findUrl(options, await readProfiles(env), context);
@@ -48,14 +48,19 @@ export async function run(context: Context, options: LoginOptions): Promise<void
     ...(tokenId === undefined ? {} : { token_id: tokenId }),
     ...(isInsecure ? { insecure: true } : {}),
   };
-  const name = await updateProfiles(env, (file) => {
+  const { name, current } = await updateProfiles(env, (file) => {
     const chosen = context.options.profile ?? (env.BURSAR_PROFILE || undefined) ?? chooseName(file, url);
+    if (file.profiles[file.current] === undefined) file.current = chosen;
     file.profiles[chosen] = profile;
-    file.current = chosen;
-    return chosen;
+    return { name: chosen, current: file.current };
   });
   if (context.options.json) await context.printJsonLine(me);
   else context.note(`Signed in at ${url} as ${me.user}, profile "${name}".`);
+  context.note(
+    name === current
+      ? 'Commands use this profile by default.'
+      : `By default commands use the profile "${current}". Use the new one with --profile ${name}, or always: bursar profiles use ${name}`,
+  );
   if (env.BURSAR_TOKEN) context.note('BURSAR_TOKEN is set: other commands use that token, not this profile.');
 }
 

@@ -29,11 +29,11 @@ export async function run(context: Context): Promise<void> {
   );
 }
 
-/** Makes a profile the current one. */
+/** Makes a profile the default. */
 export async function use(context: Context, { name }: { name: string }): Promise<void> {
   await updateProfiles(context.env, (file) => {
     if (file.profiles[name] === undefined) throw unknownProfile(name, Object.keys(file.profiles));
     file.current = name;
   });
-  context.note(`The current profile is "${name}".`);
+  context.note(`By default commands use the profile "${name}".`);
 }
