@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -67,6 +67,31 @@ describe('a folder', () => {
     const paths = (await job.files()).map(({ path }) => path);
     assert.deepEqual(paths, ['deep/data.bin', 'empty.txt', 'link.bin', 'out.bin', 'run.sh', 'text.txt']);
     assert.deepEqual(Buffer.from(await (await job.download('link.bin')).bytes()), data);
+  });
+
+  test('is sent without the files that .bursarignore names, in the syntax of .gitignore', async () => {
+    const input = join(folder, 'ignoring');
+    const wanted = ['.env', '.gitignore', 'keep.dat', 'out.txt', 'sub/bursar.yaml', 'sub/out/x'];
+    const ignored = ['.DS_Store', '.bursar/sweep.jsonl', '.git/config', 'bursar.yaml', 'sub/.git/x'];
+    const listed = ['a.dat', 'out/x', 'sub/b.dat', 'sub/cache/y'];
+    for (const path of [...wanted, ...ignored, ...listed]) {
+      await mkdir(dirname(join(input, path)), { recursive: true });
+      await writeFile(join(input, path), '');
+    }
+    const sent = async (filter?: (path: string) => boolean) =>
+      (await openFolder(input, { filter })).entries
+        .filter(({ kind }) => kind === 'file')
+        .map(({ path }) => path)
+        .sort();
+    assert.deepEqual(await sent(), [...wanted, ...listed].sort());
+    await writeFile(join(input, '.bursarignore'), '# data\n*.dat\n!keep.dat\n/out/\ncache/\n');
+    assert.deepEqual(await sent(), wanted);
+    assert.deepEqual(
+      await sent((path) => path !== '.env'),
+      wanted.filter((path) => path !== '.env'),
+    );
+    await writeFile(join(input, '.bursarignore'), '*\n!bursar.yaml\n');
+    assert.deepEqual(await sent(), ['bursar.yaml']);
   });
 
   test('gives the same bytes every time, which other programs can read', async () => {

@@ -1,9 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
-import { readIgnoredPaths } from '../../../src/cli/user/submit/ignored-paths.ts';
+import { describe, test } from 'node:test';
 import {
   mergeSettings,
   parseRuntimeHours,
@@ -84,32 +80,4 @@ describe('a runtime', () => {
   for (const text of ['', '0', 'x', '1w', '1:60', '1e3', 'Infinity'])
     test(`of ${JSON.stringify(text)} is an error`, () =>
       assert.throws(() => parseRuntimeHours(text), /must be a time/));
-});
-
-describe('.bursarignore', () => {
-  let folder: string;
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'bursar-ignore-'));
-  });
-  after(() => rm(folder, { recursive: true }));
-
-  test('has the syntax of .gitignore', async () => {
-    await writeFile(join(folder, '.bursarignore'), '# data\n*.dat\n!keep.dat\n/out/\ncache/\n');
-    const isIgnored = await readIgnoredPaths(folder);
-    const ignored = (path: string, kind: 'file' | 'folder' = 'file') => isIgnored(path, kind);
-    for (const path of ['a.dat', 'sub/b.dat', 'out/x', 'sub/cache/y']) assert.equal(ignored(path), true, path);
-    for (const path of ['keep.dat', 'sub/out/x', 'run.sh', 'cache', 'out']) assert.equal(ignored(path), false, path);
-    assert.equal(ignored('out', 'folder'), true);
-  });
-
-  test('may be absent; files that no job needs are left out, unless a line brings them back', async () => {
-    const other = join(folder, 'other');
-    await mkdir(other);
-    const byDefault = await readIgnoredPaths(other);
-    for (const path of ['.git/config', 'sub/.git/x', '.bursar/sweep.jsonl', 'bursar.yaml', '.bursarignore'])
-      assert.equal(byDefault(path, 'file'), true, path);
-    for (const path of ['sub/bursar.yaml', '.gitignore', '.env']) assert.equal(byDefault(path, 'file'), false, path);
-    await writeFile(join(other, '.bursarignore'), '!bursar.yaml\n');
-    assert.equal((await readIgnoredPaths(other))('bursar.yaml', 'file'), false);
-  });
 });

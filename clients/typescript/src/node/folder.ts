@@ -1,7 +1,8 @@
 import { createReadStream } from 'node:fs';
-import { readdir, realpath, stat } from 'node:fs/promises';
+import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
+import { createIgnoreRules, type IsIgnored, ignoreFileName } from '../../../../src/files/zip/ignore-rules.ts';
 import { zipChunks } from '../../../../src/files/zip/zip-writer.ts';
 import type { UploadSource } from '../submit.ts';
 
@@ -17,7 +18,7 @@ export interface FolderEntry {
 }
 
 export interface FolderOptions {
-  /** Whether a file, or a folder with everything in it, is sent. Default: all. */
+  /** Whether a file, or a folder with everything in it, is sent. Default: all. Called for paths that are not ignored. */
   filter?: ((path: string, kind: FolderEntry['kind']) => boolean) | undefined;
 }
 
@@ -39,10 +40,13 @@ export class InputError extends Error {
  * progress counts the bytes of the files. Packing it twice, for the size, would double the work. A repetition packs the same
  * bytes as long as no file changes.
  *
- * Symbolic links are followed, because the server accepts none in a zip.
+ * Symbolic links are followed, because the server accepts none in a zip. Paths that `.bursarignore` names are left out, and
+ * so are `.git`, `.bursar`, `bursar.yaml` and others that no job needs.
  */
 export async function openFolder(path: string, { filter = () => true }: FolderOptions = {}): Promise<FolderSource> {
   const root = resolve(path);
+  const isIgnored = await readIgnoreRules(root);
+  const isSent = (child: string, kind: FolderEntry['kind']) => !isIgnored(child, kind) && filter(child, kind);
   const entries: FolderEntry[] = [];
   const list = async (folder: string, parents: readonly string[]): Promise<void> => {
     const real = await realpath(join(root, folder));
@@ -50,7 +54,7 @@ export async function openFolder(path: string, { filter = () => true }: FolderOp
     const names = (await readdir(join(root, folder))).sort();
     for (const name of names) {
       const child = folder === '' ? name : `${folder}/${name}`;
-      const entry = await describe(root, child, filter);
+      const entry = await describe(root, child, isSent);
       if (entry === undefined) continue;
       entries.push(entry);
       if (entry.kind === 'folder') await list(child, [...parents, real]);
@@ -65,14 +69,22 @@ export async function openFolder(path: string, { filter = () => true }: FolderOp
   };
 }
 
+async function readIgnoreRules(root: string): Promise<IsIgnored> {
+  const text = await readFile(join(root, ignoreFileName), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '';
+    throw error;
+  });
+  return createIgnoreRules(text);
+}
+
 async function describe(
   root: string,
   path: string,
-  filter: NonNullable<FolderOptions['filter']>,
+  isSent: NonNullable<FolderOptions['filter']>,
 ): Promise<FolderEntry | undefined> {
   const found = await stat(join(root, path)).catch((error: NodeJS.ErrnoException) => error);
   const isFolder = !(found instanceof Error) && found.isDirectory();
-  if (!filter(path, isFolder ? 'folder' : 'file')) return undefined;
+  if (!isSent(path, isFolder ? 'folder' : 'file')) return undefined;
   if (found instanceof Error) {
     const isDangling = found.code === 'ENOENT' || found.code === 'ELOOP';
     throw isDangling ? new InputError(`${path} is a link to nothing. Remove it, or leave it out.`) : found;
@@ -90,7 +102,7 @@ async function* toArchiveEntries(root: string, entries: readonly FolderEntry[], 
     const { path, modifiedAt, mode, size } = entry;
     if (entry.kind === 'folder') yield { kind: 'folder', path, modifiedAt, mode } as const;
     else {
-      const open = async () => Readable.from(readFile(join(root, path), size, onBytes), { objectMode: false });
+      const open = async () => Readable.from(readBytes(join(root, path), size, onBytes), { objectMode: false });
       yield { kind: 'file', path, modifiedAt, mode, size, open } as const;
     }
   }
@@ -100,7 +112,7 @@ async function* toArchiveEntries(root: string, entries: readonly FolderEntry[], 
  * Reads exactly `size` bytes. A log that grows meanwhile must not make the zip larger than it was checked for; a file that
  * becomes shorter would arrive as half of its old content and half of its new one.
  */
-async function* readFile(path: string, size: number, onBytes: (count: number) => void): AsyncGenerator<Buffer> {
+async function* readBytes(path: string, size: number, onBytes: (count: number) => void): AsyncGenerator<Buffer> {
   if (size === 0) return;
   let left = size;
   for await (const chunk of createReadStream(path, { end: size - 1, highWaterMark: 256 * 1024 })) {

@@ -3,7 +3,6 @@ import { dirname, resolve } from 'node:path';
 import { type FolderSource, openFolder, openZip, type UploadSource } from '#client';
 import { errnoCode } from '../../../domain/errors.ts';
 import { usageError } from '../errors.ts';
-import { readIgnoredPaths } from './ignored-paths.ts';
 
 /** The input files of a job. `source` sends them; a folder is zipped while it is sent. */
 export type OpenedInput =
@@ -21,9 +20,7 @@ export async function openJobInput(path: string | undefined): Promise<OpenedInpu
   });
   if (stats.isFile()) return { kind: 'zip', path: full, source: await openZip(full) };
   if (!stats.isDirectory()) throw usageError(`${path} is neither a folder nor a file.`, 'Name a folder or a zip file.');
-  const isIgnored = await readIgnoredPaths(full);
-  const filter = (file: string, kind: 'file' | 'folder') => !isIgnored(file, kind);
-  return { kind: 'folder', path: full, source: await openFolder(full, { filter }) };
+  return { kind: 'folder', path: full, source: await openFolder(full) };
 }
 
 /** The folder for the state of a sweep. */
