@@ -11,3 +11,6 @@ export function userCommand(parent: Command, nameAndArguments: string, descripti
 
 /** For options that may be repeated. */
 export const collect = (value: string, earlier: string[] = []): string[] => [...earlier, value];
+
+/** Parses the name of a system. Objects of the API have it in upper case, paths in lower case. */
+export const systemName = (name: string): string => name.toLowerCase();

@@ -177,6 +177,20 @@ describe('bursar admin', () => {
     const open = ['admin', 'open-period', 'hpc_two/proj_hpc_two_02', '--member', '1000', ...reason];
     assert.match(await refused(...open, '--starts', 'soon'), /"soon" is not a time/);
     assert.match(await message(...open, '--ends', '2100-01-01'), /^Period \d+ from 20.* to 2100-01-01T/);
+    const later = [
+      'admin',
+      'open-period',
+      'hpc_two/proj_hpc_two_01',
+      '--member',
+      '1',
+      '--starts',
+      '7d',
+      '--ends',
+      '30d',
+    ];
+    const period = await admin.json<{ starts: string; ends: string }>(...later, ...reason);
+    const daysFromNow = (time: string) => Math.round((Date.parse(time) - Date.now()) / 86_400_000);
+    assert.deepEqual([daysFromNow(period.starts), daysFromNow(period.ends)], [7, 30]);
   });
 
   test('jobs of all users are listed, shown, followed, cancelled and deleted', async () => {
@@ -187,6 +201,7 @@ describe('bursar admin', () => {
     await waitForStage(me, job, 'RUNNING');
     await waitForStage(me, other, 'RUNNING');
     await list('/admin/jobs/?terminal=false', 'admin', 'jobs', '--unfinished');
+    await list('/admin/jobs/?hpc=hpc_one', 'admin', 'jobs', '--system', 'HPC_ONE');
     const filters = ['--user', user, '--system', 'hpc_one', '--project', 'proj_hpc_one_01', '--stage', 'RUNNING'];
     const rows = parseTable((await admin.run('admin', 'jobs', ...filters, '--since', '1h')).stdout);
     assert.deepEqual(

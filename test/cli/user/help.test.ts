@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Command } from 'commander';
 import { createProgram } from '../../../src/cli/run-program.ts';
 import { addUserCommands } from '../../../src/cli/user/commands.ts';
+import { shippedConfig } from '../../support/shipped-config.ts';
 import { createProgramFixture, type ProgramFixture } from './program-fixture.ts';
 
 interface Leaf {
@@ -42,6 +43,24 @@ describe('the help', () => {
         path.join(' '),
       );
     }
+  });
+
+  test('has examples with systems, projects and tools of the shipped configuration', async () => {
+    const systems = Object.entries(shippedConfig().systems);
+    const names = new Set(
+      systems.flatMap(([name, { tools, projects }]) => [name, ...Object.keys(tools ?? {}), ...Object.keys(projects)]),
+    );
+    const used: string[] = [];
+    for (const { path } of commands) {
+      const { stdout } = await bursar.run(...path, '--help');
+      for (const [, name = ''] of stdout.matchAll(/(?:--system|--project|--tool|system:|project:|tool:) ([\w/]+)/g))
+        if (!/^(the|a|an|only|systems?|not|name)$/.test(name)) used.push(...name.split('/'));
+    }
+    assert.ok(used.includes('PYTHON3') && used.includes('hpc_one'), used.join(' '));
+    assert.deepEqual(
+      used.filter((name) => !names.has(name)),
+      [],
+    );
   });
 
   test('is named after an unknown option, a missing argument and an unknown command, with exit code 2', async () => {

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Event, Job, Timeline } from '#client';
+import { inTransaction } from '../../../src/store/database/transaction.ts';
+import { insertEvent } from '../../../src/store/events/events.ts';
 import { type Caller, createCaller } from '../../support/api.ts';
+import { withDatabase } from '../../support/database.ts';
 import { jobPath, releaseJob, submitShellLine, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { createProgramFixture, type ProgramFixture, parseTable } from './program-fixture.ts';
@@ -195,7 +198,7 @@ describe('commands about jobs', () => {
   test('show --watch and log -f of a failed job exit with 100, and JSON is one job a line', async () => {
     const job = await submitWaiting(`${waitForGoScript}; exit 3`);
     const show = bursar.start('job', 'show', '--watch', '--json', job.job_id);
-    const watching = bursar.start('jobs', '--watch', '--json', '--system', 'hpc_one');
+    const watching = bursar.start('jobs', '--watch', '--json', '--system', 'HPC_ONE');
     const log = bursar.start('job', 'log', '-f', job.job_id);
     await show.waitFor('RUNNING');
     await watching.waitFor(job.job_id);
@@ -223,34 +226,74 @@ describe('commands about jobs', () => {
     const deleted = await bursar.run('job', 'delete', job.job_id);
     assert.deepEqual([deleted.code, deleted.stderr], [0, `The files of the job ${job.job_id} are deleted.\n`]);
     assert.equal((await bursar.json<Job>('job', 'delete', job.job_id)).stage, 'DELETED');
-    const files = await bursar.run('job', 'resubmit', job.job_id, '--command', 'true');
-    assert.equal(files.code, 1, files.stderr);
   });
 
-  test('resubmit submits the files again, with the request of the earlier job or a command that is given', async () => {
-    const again = await bursar.run('job', 'resubmit', finished.job_id, '--title', 'again');
+  test('resubmit sends the request and the tags of an earlier job, and only the input that is named', async () => {
+    const input = join(bursar.folder, 'model');
+    mkdirSync(input);
+    writeFileSync(join(input, 'main.sh'), 'ls; echo "$@" > result.txt\n');
+    const options = [
+      '--tool',
+      'BASH',
+      '--param',
+      'arguments=-a 1',
+      '--tag',
+      'alpha',
+      '--tag',
+      'beta',
+      '--runtime',
+      '6m',
+    ];
+    const first = await bursar.json<Job>('submit', input, ...options);
+    await me.waitUntilFinished(first);
+
+    for (const args of [[], [input, '--without-input']]) {
+      const { code, stdout, stderr } = await bursar.run('job', 'resubmit', first.job_id, ...args);
+      assert.deepEqual([code, stdout], [2, ''], stderr);
+      assert.match(stderr, /cannot tell the input of the earlier job from its results/);
+    }
+    const again = await bursar.run('job', 'resubmit', first.job_id, input, '--title', 'again');
     assert.equal(again.code, 0, again.stderr);
     const job = (await bursar.json<Job[]>('jobs', '--title', 'again'))[0] as Job;
     assert.deepEqual(
       [again.stdout, job.runtime, job.project_name],
-      [`${job.job_id}\n`, finished.runtime, finished.project_name],
+      [`${job.job_id}\n`, first.runtime, first.project_name],
     );
-    assert.match(job.job_id, /-BASH-/);
     await me.waitUntilFinished(job);
-    assert.equal((await bursar.run('job', 'log', job.job_id)).stdout, 'hello\n');
+    assert.equal((await bursar.run('job', 'log', job.job_id)).stdout, 'main.sh\n', 'no result of the earlier job');
+    const { request, tags } = await bursar.json<Timeline>('job', 'timeline', job.job_id);
+    assert.deepEqual([request.tool, request.params, tags], ['BASH', { arguments: ['-a', '1'] }, ['alpha', 'beta']]);
+    const other = await bursar.json<Job>('job', 'resubmit', first.job_id, input, '--param', 'arguments=-b');
+    assert.deepEqual((await bursar.json<Timeline>('job', 'timeline', other.job_id)).request.params, {
+      arguments: ['-b'],
+    });
+    const unused = await bursar.run('job', 'resubmit', first.job_id, input, '--param', 'steps=1');
+    assert.deepEqual([unused.code, unused.stdout], [2, ''], unused.stderr);
+    assert.match(unused.stderr, /Nothing uses the parameter steps/);
 
     const batch = await submitShellLine(me, '/jobs/hpc_one/', 'echo content > kept', { title: 'batch' });
     await me.waitUntilFinished(batch.body);
     const { job_id: id } = batch.body;
-    const same = await bursar.json<Job>('job', 'resubmit', id, '--nodes', '2');
-    const { request } = await bursar.json<Timeline>('job', 'timeline', same.job_id);
-    assert.deepEqual([request.command, request.nodes, same.title], ['echo content > kept', 2, 'batch']);
-    await me.waitUntilFinished(same);
-    const repeated = await bursar.json<Job>('job', 'resubmit', id, '--command', 'cat kept', '--runtime', '6m');
-    assert.deepEqual([repeated.title, repeated.runtime], ['batch', 0.1]);
-    await me.waitUntilFinished(repeated);
-    assert.equal((await bursar.run('job', 'log', repeated.job_id)).stdout, 'content\n');
-    assert.equal((await bursar.run('job', 'resubmit', id, '--command', 'x', '--nodes', 'two')).code, 2);
+    const same = await bursar.json<Job>('job', 'resubmit', id, '--without-input', '--nodes', '2');
+    const { request: repeated } = await bursar.json<Timeline>('job', 'timeline', same.job_id);
+    assert.deepEqual([repeated.command, repeated.nodes, same.title], ['echo content > kept', 2, 'batch']);
+    const missing = await bursar.run('job', 'resubmit', id, '--without-input', '--command', 'sbatch run.sh');
+    assert.equal(missing.code, 1, missing.stderr);
+    assert.match(missing.stderr, /run\.sh/);
+    const short = await bursar.json<Job>(
+      'job',
+      'resubmit',
+      id,
+      '--without-input',
+      '--command',
+      'ls',
+      '--runtime',
+      '5m',
+    );
+    await me.waitUntilFinished(short);
+    assert.equal((await bursar.run('job', 'log', short.job_id)).stdout, '');
+    assert.match((await bursar.onTerminal('job', 'show', short.job_id)).stdout, /runtime granted\S* +5 min\n/);
+    assert.equal((await bursar.run('job', 'resubmit', id, '--without-input', '--nodes', 'two')).code, 2);
   });
 
   test('a beginning that several jobs share is refused, with the candidates', async () => {
@@ -289,5 +332,47 @@ describe('commands about jobs', () => {
     const lines = parseLines<Event>(json.stdout());
     assert.deepEqual(lines.slice(0, events.length - 1), events.slice(1));
     assert.match(text.stdout(), new RegExp(`^\\d+\t\\S+Z\tjob\\.accepted\t${job.job_id}\tQUEUED\t`));
+  });
+
+  test('the newest events are listed, however many there are and though the oldest are deleted', async () => {
+    const user = '303400';
+    const other = createProgramFixture(server.url, await server.token(user));
+    const insert = (count: number) =>
+      withDatabase(server.data, (db) =>
+        inTransaction(db, async (tx) => {
+          for (let index = 0; index < count; index++)
+            await insertEvent(tx, { userId: user, job: null, kind: 'quota.threshold', data: {}, at: Date.now() });
+        }),
+      );
+    const ids = async (...args: string[]) => (await other.json<Event[]>('events', ...args)).map(({ id }) => id);
+    try {
+      await insert(1);
+      const [oldest = 0] = await ids();
+      await insert(1199);
+      const last = oldest + 1199;
+      assert.deepEqual(await ids('--limit', '3'), [last - 2, last - 1, last]);
+      assert.deepEqual(await ids('--limit', '3', '--after', String(last - 2)), [last - 1, last]);
+      assert.equal((await ids()).length, last);
+      assert.equal((await ids('--limit', '1100')).length, 1100);
+      await withDatabase(server.data, (db) =>
+        inTransaction(db, async (tx) => {
+          await tx
+            .deleteFrom('events')
+            .where('user_id', '=', user)
+            .where('seq', '<=', last - 2)
+            .execute();
+          await tx
+            .updateTable('users')
+            .set({ events_forgotten: last - 2 })
+            .where('id', '=', user)
+            .execute();
+        }),
+      );
+      assert.deepEqual(await ids('--limit', '3'), [last - 1, last]);
+      assert.deepEqual(await ids(), [last - 1, last]);
+      assert.equal((await other.run('events', '--limit', '0')).code, 2);
+    } finally {
+      other.dispose();
+    }
   });
 });

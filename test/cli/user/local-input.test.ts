@@ -44,7 +44,7 @@ describe('the input of a job is checked before it is sent', () => {
 
   async function findProblem(path: string, command: string): Promise<Problem | null> {
     try {
-      await createLocalInputCheck(await openJobInput(path), system)({ command, params: {} });
+      await createLocalInputCheck(await openJobInput(path), system)({ command });
       return null;
     } catch (error) {
       const { code, message } = error as Error & { code: string };

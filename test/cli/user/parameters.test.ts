@@ -98,7 +98,11 @@ describe('parameters of a job', () => {
     assert.throws(() => applyParameters(settings, { a: '1', b: '2' }, []), { ...error, message: /parameter b.*\{b\}/ });
     assert.throws(() => applyParameters({ tool: 'T', params: {} }, { b: '2' }, ['x', 'y']), {
       ...error,
-      message: /T has the parameters x, y/,
+      message: /T has the parameters x, y: pass it by --param x="\{b\}"/,
     });
+    // The title and the tags change nothing that runs.
+    const labels = { title: '{b}', tags: ['{b}'], params: {} };
+    for (const program of [{ command: 'run' }, { tool: 'T' }])
+      assert.throws(() => applyParameters({ ...labels, ...program }, { b: '2', x: '1' }, ['x']), error);
   });
 });

@@ -132,6 +132,16 @@ describe('bursar sweep', () => {
   for (const [name, options, message] of [
     ['no parameter', {}, /A sweep needs parameters/],
     ['a parameter that nothing uses', { param: ['b=1'] }, /Nothing uses the parameter b/],
+    [
+      'a parameter that only the title uses',
+      { param: ['a=1', 'b=1,2'], title: '{b}', dryRun: true },
+      /Nothing uses the parameter b\. Write \{b\} into the command/,
+    ],
+    [
+      'a parameter that does not reach the tool',
+      { param: ['a=1,2'], command: undefined, tool: 'PYTHON3', title: '{a}', dryRun: true },
+      /Nothing uses the parameter a\. The tool PYTHON3 has the parameters arguments: .*--param arguments="\{a\}"/,
+    ],
     ['a start file that is missing', { param: ['a=1,2'], command: 'sbatch {a}.sh' }, /lacks 1\.sh/],
     ['a limit that is no number', { param: ['a=1'], maxRunning: 'x' }, /--max-running must be a whole number/],
   ] as const)

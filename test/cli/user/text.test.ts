@@ -4,7 +4,8 @@ import type { Job } from '#client';
 import type { CommandError } from '../../../src/cli/user/errors.ts';
 import { parseBeginning, selectJob } from '../../../src/cli/user/job/find-job.ts';
 import { shortIds } from '../../../src/cli/user/job/job-columns.ts';
-import { parseSince } from '../../../src/cli/user/job/parse-since.ts';
+import { parseSince, parseUntil } from '../../../src/cli/user/job/parse-since.ts';
+import { parseRuntimeHours } from '../../../src/cli/user/submit/settings.ts';
 import { createStyle } from '../../../src/cli/user/terminal/style.ts';
 import { type Column, formatTable } from '../../../src/cli/user/terminal/table.ts';
 import { escapeLog, escapeText, shorten, textWidth } from '../../../src/cli/user/terminal/text.ts';
@@ -113,6 +114,13 @@ describe('times and numbers', () => {
     assert.deepEqual([0, 0.4, 1, 61, 3600, 3900, 90_000, 86_460].map(formatDuration), [
       ...['0 s', '0 s', '1 s', '1 min 1 s', '1 h', '1 h 5 min', '1 d 1 h', '1 d'],
     ]);
+    for (const [runtime, text] of [
+      ['5m', '5 min'],
+      ['40m', '40 min'],
+      ['0:20:07', '20 min 7 s'],
+      ['1s', '1 s'],
+    ] as const)
+      assert.equal(formatDuration(parseRuntimeHours(runtime) * 3600), text);
   });
 
   test('of bytes have two digits or three, and never a thousand', () => {
@@ -131,6 +139,13 @@ describe('times and numbers', () => {
     assert.equal(parseSince('2026-01-31', now), '2026-01-31T00:00:00.000Z');
     for (const text of ['', '7', '7y', '-7d', 'soon'])
       assert.throws(() => parseSince(text, now), /is not a time/, text);
+  });
+
+  test('from now on are parsed in the same way', () => {
+    assert.equal(parseUntil('90m', now), '2026-03-01T13:30:00.000Z');
+    assert.equal(parseUntil('30d', now), '2026-03-31T12:00:00.000Z');
+    assert.equal(parseUntil('2026-12-31', now), '2026-12-31T00:00:00.000Z');
+    assert.throws(() => parseUntil('soon', now), /is not a time/);
   });
 });
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { runs } from '../run-command.ts';
-import { userCommand } from '../user-command.ts';
+import { systemName, userCommand } from '../user-command.ts';
 
 /** Adds the commands about the user: sign-in, profiles, tokens. */
 export function accountCommands(program: Command): void {
@@ -53,7 +53,7 @@ function tokenCommands(program: Command): void {
   tokens.action(runs(() => import('./tokens.ts'), 'list'));
   userCommand(tokens, 'create <name>', 'create a token, for a script or a notebook; prints the token once')
     .option('--scopes <list>', 'what it may be used for, such as "jobs:read quotas:read"; default: as this token')
-    .option('--system <name>', 'only for this system')
+    .option('--system <name>', 'only for this system', systemName)
     .option('--project <name>', 'only for this project of the system')
     .option('--days <number>', 'its life in days')
     .action(runs(() => import('./tokens.ts'), 'create'));

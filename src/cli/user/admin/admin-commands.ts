@@ -4,7 +4,7 @@ import { addJobCommands } from '../job/job-commands.ts';
 import { projectDescription } from '../project.ts';
 import { statementOptions } from '../quotas/quota-commands.ts';
 import { runs } from '../run-command.ts';
-import { userCommand } from '../user-command.ts';
+import { systemName, userCommand } from '../user-command.ts';
 
 const keyOption = ['--key <text>', 'idempotency key: repeating the command with the same key has no effect'] as const;
 const reasonOption = ['--reason <text>', 'why; recorded permanently'] as const;
@@ -51,7 +51,7 @@ function userAdministration(admin: Command): void {
 function projectAdministration(admin: Command): void {
   const load = () => import('./projects.ts');
   userCommand(admin, 'projects', 'list all projects')
-    .option('--system <name>', 'only on this system')
+    .option('--system <name>', 'only on this system', systemName)
     .action(runs(load, 'list'));
   const project = admin.command('project').description('create and close a project, change its members');
   const projectOf = (name: string, description: string) =>
@@ -109,15 +109,15 @@ function grantAdministration(admin: Command): void {
   grantOf('open-period', 'open a period of a project')
     .requiredOption('--member <seconds>', 'the grant of each member')
     .option('--reserve <seconds>', 'the reserve of the project')
-    .option('--starts <date>', 'default: now')
-    .option('--ends <date>', 'default: until the next period')
+    .option('--starts <time>', 'the start: 7d or 2w from now, or a date; default: now')
+    .option('--ends <time>', 'the end: 30d from now, or a date; default: until the next period')
     .action(runs(load, 'openPeriod'));
 }
 
 function jobAdministration(admin: Command): void {
   userCommand(admin, 'jobs', 'list the jobs of all users')
     .option('--user <number>', 'only those of this user')
-    .option('--system <name>', 'only on this system')
+    .option('--system <name>', 'only on this system', systemName)
     .option('--project <name>', 'only in this project; needs --system')
     .option('--stage <stage>', 'only in this stage')
     .option('--since <time>', `only those submitted since then: ${sinceDescription}`)
@@ -127,7 +127,7 @@ function jobAdministration(admin: Command): void {
   addJobCommands(admin.command('job').description('show, follow, cancel or delete a job of any user'), 'any');
   userCommand(admin, 'quotas', 'list the quotas of all users, or of one')
     .argument('[user]', 'user identifier')
-    .option('--system <name>', 'only on this system')
+    .option('--system <name>', 'only on this system', systemName)
     .option('--project <name>', 'only in this project; needs --system')
     .action(runs(() => import('./quotas.ts'), 'list'));
   statementOptions(
@@ -147,11 +147,11 @@ function jobAdministration(admin: Command): void {
 function systemAdministration(admin: Command): void {
   const systems = () => import('./systems.ts');
   userCommand(admin, 'systems', 'list the systems, or show one, with the errors of their schedulers')
-    .argument('[name]', 'the name of a system')
+    .argument('[name]', 'the name of a system', systemName)
     .action(runs(systems, 'list'));
   for (const name of ['pause', 'resume'] as const)
     userCommand(admin, name, name === 'pause' ? 'accept no jobs for a system' : 'accept jobs for a system again')
-      .argument('<name>', 'the name of a system')
+      .argument('<name>', 'the name of a system', systemName)
       .requiredOption('--reason <text>', 'why; users see it')
       .action(runs(systems, name));
   const webhooks = () => import('./webhooks.ts');

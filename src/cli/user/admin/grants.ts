@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Account } from '#client';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
-import { parseSince } from '../job/parse-since.ts';
+import { parseUntil } from '../job/parse-since.ts';
 import { parseProject } from '../project.ts';
 import type { Column } from '../terminal/table.ts';
 import { formatNumber } from '../terminal/time.ts';
@@ -94,8 +94,8 @@ export async function openPeriod(context: Context, options: PeriodOptions): Prom
   const { api } = await context.client();
   const { starts, ends, reserve, reason } = options;
   const body = {
-    ...(starts === undefined ? {} : { starts: parseSince(starts, context.now()) }),
-    ...(ends === undefined ? {} : { ends: parseSince(ends, context.now()) }),
+    ...(starts === undefined ? {} : { starts: parseUntil(starts, context.now()) }),
+    ...(ends === undefined ? {} : { ends: parseUntil(ends, context.now()) }),
     member_seconds: parseAmount('--member', options.member),
     ...(reserve === undefined ? {} : { reserve_seconds: parseAmount('--reserve', reserve) }),
     reason,

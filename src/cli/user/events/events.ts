@@ -1,6 +1,7 @@
-import type { Event } from '#client';
+import type { Bursar, Event } from '#client';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
+import { parseCount } from '../parse-options.ts';
 import type { Column } from '../terminal/table.ts';
 import { formatTable } from '../terminal/table.ts';
 import { relativeTime } from '../terminal/time.ts';
@@ -26,19 +27,36 @@ export async function run(context: Context, options: EventsOptions): Promise<voi
     for await (const event of client.events({ ...since, ...user, signal })) await printEvent(context, event);
     return;
   }
-  const maxEvents = parsePosition(options.limit) ?? Number.POSITIVE_INFINITY;
+  await context.printTable(await readStored(context, client, options, after), columns(context), 'There are no events.');
+}
+
+/** Reads the stored events after a position, by default all of them, or the newest ones of these. */
+async function readStored(
+  { signal }: Context,
+  { api }: Bursar,
+  { user, limit }: EventsOptions,
+  after: number | undefined,
+): Promise<Event[]> {
+  const read = (query: { after?: string; limit: number }) =>
+    user === undefined
+      ? api.listEvents({ query, signal })
+      : api.listEventsOfUser({ path: { user_id: user }, query, signal });
+  const maxEvents = parseCount('--limit', limit);
+  let position = after;
+  if (maxEvents !== undefined) {
+    // Ids have no gaps, so that they tell where the newest events begin. Older events may be deleted already.
+    const { next: latest } = await read({ after: 'latest', limit: 1 });
+    const [oldest] = (await read({ limit: 1 })).events;
+    position = Math.max(after ?? 0, latest - maxEvents, (oldest?.id ?? 1) - 1);
+  }
   const events: Event[] = [];
-  for (let position = after ?? 0; events.length < maxEvents; ) {
-    const query = { after: String(position), limit: pageSize };
-    const page =
-      options.user === undefined
-        ? await client.api.listEvents({ query, signal })
-        : await client.api.listEventsOfUser({ path: { user_id: options.user }, query, signal });
+  for (;;) {
+    const page = await read({ ...(position === undefined ? {} : { after: String(position) }), limit: pageSize });
     events.push(...page.events);
     if (page.events.length < pageSize) break;
     position = page.next;
   }
-  await context.printTable(events.slice(-Math.min(maxEvents, events.length)), columns(context), 'There are no events.');
+  return maxEvents === undefined ? events : events.slice(-maxEvents);
 }
 
 function parsePosition(text: string | undefined): number | undefined {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { runs } from '../run-command.ts';
-import { collect, userCommand } from '../user-command.ts';
+import { collect, systemName, userCommand } from '../user-command.ts';
 import { jobArgument } from './find-job.ts';
 
 /** Adds the commands about jobs that exist. */
@@ -8,7 +8,7 @@ export function jobCommands(program: Command): void {
   userCommand(program, 'jobs', 'list your jobs: the unfinished ones and those of the last 24 hours')
     .option('--all', 'all jobs')
     .option('--stage <stage>', 'only jobs in this stage, such as RUNNING')
-    .option('--system <name>', 'only jobs on this system')
+    .option('--system <name>', 'only jobs on this system', systemName)
     .option('--project <name>', 'only jobs in this project')
     .option('--since <time>', 'only jobs submitted since then: 90m, 12h, 7d, 2w, or a date')
     .option('--title <title>', 'only jobs with exactly this title')
@@ -24,8 +24,10 @@ export function jobCommands(program: Command): void {
     .option('-o, --output <path>', 'the folder, or the file for --zip; "-" prints one file; default: the id of the job')
     .option('--zip', 'download all files as one zip')
     .action(runs(() => import('./download.ts')));
-  userCommand(job, 'resubmit', 'submit a new job with the files of an earlier one')
+  userCommand(job, 'resubmit', 'submit a new job with the request and the tags of an earlier one')
     .argument(...jobArgument)
+    .argument('[input]', 'the folder or zip with its input files')
+    .option('--without-input', 'the job has no input files')
     .option('--command <command>', 'the command, for batch systems; default: that of the earlier job')
     .option('--tool <tool>', 'the tool; default: that of the earlier job')
     .option('--nodes <number>', 'nodes; default: those of the earlier job')
@@ -40,8 +42,9 @@ export function jobCommands(program: Command): void {
     .addHelpText(
       'after',
       `
-The new job gets all files of the earlier one as they are now, also its results. They go through this machine. If they
-were deleted, use "bursar submit" with the original folder.`,
+The server cannot tell the input of the earlier job from its results. So name the folder or zip again.
+Example:
+  bursar job resubmit @last model/ --cores 16`,
     )
     .action(runs(() => import('./resubmit.ts')));
 }

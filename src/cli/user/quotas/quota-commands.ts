@@ -1,19 +1,19 @@
 import type { Command } from 'commander';
 import { projectDescription } from '../project.ts';
 import { runs } from '../run-command.ts';
-import { collect, userCommand } from '../user-command.ts';
+import { collect, systemName, userCommand } from '../user-command.ts';
 
 /** Adds the commands about systems and quotas. */
 export function quotaCommands(program: Command): void {
   userCommand(program, 'systems', 'list the systems, or show one: its limits, tools and state')
-    .argument('[name]', 'the name of a system')
+    .argument('[name]', 'the name of a system', systemName)
     .action(runs(() => import('../systems.ts')));
   userCommand(program, 'quota', 'show the time and space that you have left')
-    .option('--system <name>', 'only on this system')
+    .option('--system <name>', 'only on this system', systemName)
     .option('--project <name>', 'only in this project')
     .action(runs(() => import('./quota.ts')));
   userCommand(program, 'quote', 'show what a job would cost, and whether it would be accepted now')
-    .option('--system <name>', 'the system; not needed if there is one')
+    .option('--system <name>', 'the system; not needed if there is one', systemName)
     .option('--project <name>', 'the project; default: that of the system')
     .option('--nodes <number>', 'nodes; default: that of the system')
     .option('--cores <number>', 'cores on each node; default: that of the system')
@@ -33,7 +33,7 @@ export function quotaCommands(program: Command): void {
 export function statementOptions(command: Command): Command {
   return command
     .argument('[project]', `${projectDescription}; not needed if you have one`)
-    .option('--from <time>', 'the start: 7d, 2w, or a date')
-    .option('--to <time>', 'the end: 1d, or a date; default: now')
+    .option('--from <time>', 'the start: 7d or 2w ago, or a date')
+    .option('--to <time>', 'the end: 1d ago, or a date; default: now')
     .option('--csv', 'print CSV');
 }

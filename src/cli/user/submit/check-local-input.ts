@@ -10,18 +10,22 @@ import type { ZipLimits } from '../../../files/zip/zip-entries.ts';
 import { usageError } from '../errors.ts';
 import { checkRatio } from './check-ratio.ts';
 import type { OpenedInput } from './open-input.ts';
-import type { JobSettings } from './settings.ts';
 
 /** Throws what the server would answer: `invalid_zip`, `too_large` or `start_file_missing`. Nothing has been sent then. */
-export type LocalInputCheck = (settings: JobSettings) => Promise<void>;
+export type LocalInputCheck = (program: Program) => Promise<void>;
+
+interface Program {
+  command?: string | undefined;
+  tool?: string | undefined;
+}
 
 /** Checks the input of jobs that have it in common: everything once, and then whether it has the start file of a job. */
 export function createLocalInputCheck(input: OpenedInput, system: System): LocalInputCheck {
   const checkedStartFiles = new Set<string | null>();
   const limits = zipLimits(system);
   let ratioCheck: Promise<void> | undefined;
-  return async (settings) => {
-    const request = toInputRequest(settings, system);
+  return async (program) => {
+    const request = toInputRequest(program, system);
     const startFile = startFileOf(request);
     if (checkedStartFiles.has(startFile)) return;
     if (input.kind === 'folder') {
@@ -51,7 +55,7 @@ function zipLimits({ input_limits: { entries, unpacked_bytes, ratio } }: System)
   return { maxEntries: entries, maxUnpackedBytes: unpacked_bytes, maxRatio: ratio };
 }
 
-function toInputRequest({ command = '', tool }: JobSettings, system: System): InputRequest {
+function toInputRequest({ command = '', tool }: Program, system: System): InputRequest {
   if (tool !== undefined) {
     const entry = system.tools.find(({ name }) => name === tool)?.entry ?? null;
     return { command: { kind: 'argv', argv: [] }, tool, entry };

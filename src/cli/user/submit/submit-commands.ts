@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { runs } from '../run-command.ts';
-import { collect, userCommand } from '../user-command.ts';
+import { collect, systemName, userCommand } from '../user-command.ts';
 
 /** Adds the commands that submit jobs. */
 export function submitCommands(program: Command): void {
@@ -30,7 +30,7 @@ export function submitCommands(program: Command): void {
 /** The options that describe a job. A bursar.yaml in the folder may have all of them. */
 function jobOptions(command: Command): Command {
   return command
-    .option('--system <name>', 'the HPC system; not needed if only one can run the job')
+    .option('--system <name>', 'the HPC system; not needed if only one can run the job', systemName)
     .option('--project <name>', 'the project; default: that of the system')
     .option('--command <command>', 'batch systems: "sbatch run.sh", or any shell command')
     .option('--tool <name>', 'tool systems: the name of the tool')
@@ -59,7 +59,7 @@ const submitHelp = `${inputHelp}
 Examples:
   bursar submit .
   bursar submit model/ --command "sbatch run.sh" --cores 8 --runtime 2h --watch
-  bursar submit input.zip --system hpc_two --tool PYTHON --param arguments="--steps 100"
+  bursar submit input.zip --system hpc_two --tool PYTHON3 --param arguments="--steps 100"
   bursar submit --command hostname --dry-run`;
 
 const sweepHelp = `${inputHelp}

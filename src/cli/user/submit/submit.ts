@@ -19,18 +19,33 @@ export interface SubmitOptions extends JobOptions {
   key?: string;
 }
 
-/**
- * Submits one job. Everything that can be checked here is checked before a byte of the input is sent: the settings, the
- * files by the rules of the server, and the quote. With a key, running the command again returns the same job.
- */
+/** Submits one job. With a key, running the command again returns the same job. */
 export async function run(context: Context, options: SubmitOptions): Promise<void> {
   const input = await openJobInput(options.input);
   const given = await readSettings(input, options, parseParameters(options.param));
   const client = await context.client();
   const { settings: complete, system } = await completeSettings(context, client, given);
   const settings = { ...complete, ...applyParameters(complete, complete.params, toolParameters(complete, system)) };
-  await createLocalInputCheck(input, system)(settings);
-  const request = toSubmission(settings);
+  await submitChecked(context, client, { request: toSubmission(settings), input, system }, options);
+}
+
+export interface CheckedSubmission {
+  request: JobDescription;
+  input: OpenedInput;
+  system: System;
+}
+
+/**
+ * Submits a job, and prints it. Everything that can be checked here is checked before a byte of the input is sent: the files
+ * by the rules of the server, and the quote.
+ */
+export async function submitChecked(
+  context: Context,
+  client: Bursar,
+  { request, input, system }: CheckedSubmission,
+  options: Pick<SubmitOptions, 'watch' | 'dryRun' | 'key'> = {},
+): Promise<void> {
+  await createLocalInputCheck(input, system)(request);
   const quote = await client.quote({ ...request, signal: context.signal });
   if (options.dryRun && context.options.json) await context.printJson(quote);
   requireAccepted(quote, system);
@@ -55,18 +70,19 @@ export async function latestEvent({ signal }: Context, client: Bursar): Promise<
   return (await client.api.listEvents({ query: { after: 'latest', limit: 1 }, signal })).next;
 }
 
-const keyOf = ({ key }: SubmitOptions) => (key === undefined ? {} : { idempotencyKey: key });
+const keyOf = ({ key }: Pick<SubmitOptions, 'key'>) => (key === undefined ? {} : { idempotencyKey: key });
 
 type Submission = Parameters<Bursar['submit']>[0];
+/** A job in the names of the client. */
+type JobDescription = Omit<Submission, 'input' | 'signal'>;
 
-/** The settings of a job in the names of the client. */
-export function toSubmission(settings: TargetedSettings): Omit<Submission, 'input' | 'signal'> {
+export function toSubmission(settings: TargetedSettings): JobDescription {
   const { system, cores, command, tool, params, ...rest } = settings;
   const program = tool === undefined ? { command: command ?? '' } : { tool, params };
   return { hpc: system, ...rest, ...program, ...(cores === undefined ? {} : { coresPerNode: cores }) };
 }
 
-export function toolParameters({ tool }: TargetedSettings, { tools }: System): string[] {
+export function toolParameters({ tool }: { tool?: string | undefined }, { tools }: System): string[] {
   return tools.find(({ name }) => name === tool)?.parameters.map(({ name }) => name) ?? [];
 }
 

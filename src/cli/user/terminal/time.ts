@@ -18,8 +18,9 @@ function largestUnit(seconds: number): string {
   return `${Math.floor(seconds / size)} ${unit}`;
 }
 
-/** Formats a duration with its two largest units: "1 h 5 min". */
-export function formatDuration(seconds: number): string {
+/** Formats a duration in whole seconds with its two largest units: "1 h 5 min". Five minutes are 0.083333 h, or 299.9988 s. */
+export function formatDuration(exactSeconds: number): string {
+  const seconds = Math.round(exactSeconds);
   if (seconds < 1) return '0 s';
   const index = units.findIndex(([, size]) => seconds >= size);
   const [unit, size] = units[index] ?? ['s', 1];
