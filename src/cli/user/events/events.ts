@@ -22,6 +22,8 @@ export async function run(context: Context, options: EventsOptions): Promise<voi
   const client = await context.client();
   const after = parsePosition(options.after);
   if (options.follow) {
+    if (options.limit !== undefined)
+      throw usageError('--follow and --limit exclude each other.', 'New events have no limit: stop with Ctrl-C.');
     const since = after === undefined ? {} : { since: after };
     const user = options.user === undefined ? {} : { user: options.user };
     for await (const event of client.events({ ...since, ...user, signal })) await printEvent(context, event);
