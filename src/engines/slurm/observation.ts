@@ -47,11 +47,13 @@ const notRunReasons: Record<NotRunReason, string> = {
 /**
  * A node or the wrapper reports soon after the start that nothing ran. A job that is not isolated can send a signal to its
  * wrapper that looks the same, after it has computed: then it was killed by that signal, and is charged. Only a code beside
- * the signal is certain: no process has both.
+ * the signal is certain: no process has both. The exit of a job that Slurm cancelled says nothing: its node may have refused it,
+ * and only its start record tells.
  */
-function credibleExit({ exit, elapsedSeconds }: SlurmJob): SlurmExit {
+function credibleExit({ exit, state, elapsedSeconds }: SlurmJob): SlurmExit {
   const { code, signal } = exit;
-  return elapsedSeconds > maxRefusalSeconds && code === 0 ? { code, signal } : exit;
+  const isCredible = state === 'FAILED' && (code > 0 || elapsedSeconds <= maxRefusalSeconds);
+  return isCredible ? exit : { code, signal };
 }
 
 type OutcomeFields = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;

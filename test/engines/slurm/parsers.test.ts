@@ -140,6 +140,13 @@ describe('parseSqueue and toObservation', () => {
     assert.deepEqual(describe('53', '0:02'), ['failed', false]);
   });
 
+  test('leave it to the start record whether a cancelled job ran: a node that refuses a job looks like a launch failure', () => {
+    for (const exit of ['0:54', '4022', '46', '0:46']) {
+      const end = observeRow(`CANCELLED|None|${exit}|${at}|${at}|n1|1|1`);
+      assert.deepEqual(end.kind === 'finished' && [end.outcome, end.startedAt], ['cancelled', at * 1000], exit);
+    }
+  });
+
   test('notice that no node reported the exit of a job at its time limit', () => {
     const isExitMissing = (exit: string) =>
       parseSqueue(`1:00|7|TIMEOUT|TimeLimit|${exit}|${at}|${at}|n1|1|1|${id}|`).map((job) => job.isExitMissing);
