@@ -311,6 +311,9 @@ describe('commands about jobs', () => {
   test('events are listed and followed, from a given one or from now on', async () => {
     const events = await bursar.json<Event[]>('events');
     assert.deepEqual(events, (await me.get<{ events: Event[] }>('/events/?limit=1000')).body.events);
+    const { code, stderr } = await bursar.run('events', '--follow', '--limit', '1');
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, /--follow and --limit exclude each other/);
     const newest = parseTable((await bursar.run('events', '--limit', '1')).stdout);
     assert.deepEqual(
       newest.map(({ id }) => id),
