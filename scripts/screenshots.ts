@@ -2,7 +2,7 @@
 // wide and narrow, on a server with example data. Needs Chromium's headless shell.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createDemoData, startDemoServer } from '../test/support/demo-data.ts';
+import { createDemoData, type DemoData, startDemoServer } from '../test/support/demo-data.ts';
 import { launchBrowser } from '../test/support/web-page.ts';
 import { listPages } from '../test/support/web-pages.ts';
 
@@ -11,8 +11,10 @@ const widths = { wide: 1280, narrow: 390 };
 
 mkdirSync(folder, { recursive: true });
 const [server, browser] = await Promise.all([startDemoServer(), launchBrowser()]);
+let demo: DemoData | undefined;
 try {
-  const all = listPages(await createDemoData(server));
+  demo = await createDemoData(server);
+  const all = listPages(demo);
   const pages = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
   for (const colorScheme of ['light', 'dark'] as const) {
     for (const [size, width] of Object.entries(widths)) {
@@ -33,6 +35,9 @@ try {
     }
   }
 } finally {
-  await browser.close();
+  // It would run on for hours.
+  await demo?.running.cancel();
+  await demo?.running.wait();
   await server.dispose();
+  await browser.close();
 }
