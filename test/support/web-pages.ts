@@ -20,6 +20,7 @@ export function listPages({ succeeded, failed, running, webhookId }: DemoData): 
   const staff = (name: string, path: string, shows: string | RegExp) => ({ name, path, shows, user: firstUsers.admin });
   return [
     own('jobs', 'jobs', 'Membrane with channel'),
+    own('jobs-ended-badly', 'jobs?state=failed', 'Water box, 310 K'),
     own('submit', 'submit', 'Command'),
     { ...own('submit-filled', 'submit', 'Command'), prepare: fillForm },
     own('job', pathOf(succeeded), 'Water box, 300 K'),
