@@ -33,8 +33,7 @@ const repeatingOptions: Readonly<Record<string, RepeatingOption>> = {
   },
   'cpus-per-task': {
     isRepetition: (value) => parseCount(value) === 1,
-    advise: () =>
-      'a job has one task for each core; use core_number to the cores on each node, and let srun --cpus-per-task start larger tasks',
+    advise: () => 'a job has one task for each core; use core_number, and srun --cpus-per-task in the script',
   },
   time: {
     isRepetition: (value, { runtimeHours }) => parseTimeLimit(value) === toTimeLimitSeconds(runtimeHours),

@@ -27,7 +27,7 @@ import {
 import { createRandom } from './random.ts';
 import { createRawClient, type FuzzResponse, formatRequest } from './raw-client.ts';
 
-// Sends a hundred changed requests to every operation of the OpenAPI document. No response may be an error of the
+// Sends fifty changed requests to every operation of the OpenAPI document. No response may be an error of the
 // server or one that the document does not describe, and nothing may be left behind. BURSAR_FUZZ_SEED and
 // BURSAR_FUZZ_REQUESTS set the seed and the number of requests for longer runs. The server has its own process, because
 // Node's test runner makes every promise in its process slower.
@@ -117,7 +117,7 @@ async function createFixture(): Promise<FuzzFixture> {
   const changeableToken = await server.token(changeable);
   const tokenIdOf = async (token: string) => {
     const tokens = await createCaller(server.url, token).get<{ id: number }[]>('/me/tokens/');
-    return String(tokens.body.at(-1)?.id);
+    return String(tokens.body[0]?.id);
   };
   const changeableTokenId = await tokenIdOf(changeableToken);
   const deletableTokenId = await tokenIdOf(await server.token(job.owner));
