@@ -2,7 +2,7 @@ import type { System } from '#client';
 import type { Context } from './context.ts';
 import type { Colour } from './terminal/style.ts';
 import type { Column } from './terminal/table.ts';
-import { formatNumber, relativeTime } from './terminal/time.ts';
+import { formatExactNumber, relativeTime } from './terminal/time.ts';
 
 interface SystemsOptions {
   name?: string;
@@ -32,8 +32,8 @@ export const systemColumns: Column<System>[] = [
   { title: 'System', value: ({ hpc }) => hpc },
   { title: 'Status', value: statusOf, colour: ({ status }) => statusColours[status] },
   { title: 'Kind', value: ({ kind }) => kind },
-  { title: 'Queued', value: (system) => formatNumber(system.queued_jobs), align: 'right' },
-  { title: 'Running', value: (system) => formatNumber(system.running_jobs), align: 'right' },
+  { title: 'Queued', value: (system) => formatExactNumber(system.queued_jobs), align: 'right' },
+  { title: 'Running', value: (system) => formatExactNumber(system.running_jobs), align: 'right' },
   {
     title: 'At most',
     value: ({ limits }) => `${limits.nodes} × ${limits.cores_per_node} cores, ${limits.runtime} h`,

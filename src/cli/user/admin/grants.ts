@@ -5,7 +5,7 @@ import { usageError } from '../errors.ts';
 import { parseUntil } from '../job/parse-since.ts';
 import { parseProject } from '../project.ts';
 import type { Column } from '../terminal/table.ts';
-import { formatNumber } from '../terminal/time.ts';
+import { formatExactNumber } from '../terminal/time.ts';
 import { parseAmount, parseResource } from './amounts.ts';
 
 interface GrantOptions {
@@ -24,7 +24,7 @@ const columns: Column<Account>[] = [
   ...(['granted', 'held', 'used', 'available'] as const).map(
     (name): Column<Account> => ({
       title: name[0]?.toUpperCase() + name.slice(1),
-      value: (account) => formatNumber(account[name]),
+      value: (account) => formatExactNumber(account[name]),
       plain: (account) => String(account[name]),
       align: 'right',
     }),

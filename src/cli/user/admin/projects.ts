@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Member, Project } from '#client';
+import { formatBytes, formatNumber } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
 import { parseProject } from '../project.ts';
 import type { Column } from '../terminal/table.ts';
-import { formatBytes, formatNumber, relativeTime } from '../terminal/time.ts';
+import { relativeTime } from '../terminal/time.ts';
 import { parseAmount } from './amounts.ts';
 
 interface ProjectOptions {

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { type JobHandle, saveArchive, saveFiles } from '#client';
+import { formatBytes } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
 import { CommandError, usageError } from '../errors.ts';
 import { createProgress } from '../terminal/progress.ts';
-import { formatBytes } from '../terminal/time.ts';
 import { findJob } from './find-job.ts';
 
 interface DownloadOptions {

@@ -1,5 +1,6 @@
+import { formatBytes } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
-import { formatBytes, relativeTime } from '../terminal/time.ts';
+import { relativeTime } from '../terminal/time.ts';
 import { findJob } from './find-job.ts';
 import { accessJob } from './job-access.ts';
 import type { JobOptions } from './options.ts';

@@ -1,8 +1,7 @@
 import type { Quota, System } from '#client';
-import { formatCharge } from '../../../domain/format-amount.ts';
+import { formatBytes, formatCharge } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
 import type { Column } from '../terminal/table.ts';
-import { formatBytes } from '../terminal/time.ts';
 
 interface QuotaOptions {
   system?: string;

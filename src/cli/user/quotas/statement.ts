@@ -1,10 +1,11 @@
 import type { Statement } from '#client';
+import { formatNumber } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
 import { parseSince } from '../job/parse-since.ts';
 import { chooseProject } from '../project.ts';
 import type { Column } from '../terminal/table.ts';
-import { formatNumber, relativeTime } from '../terminal/time.ts';
+import { formatExactNumber, relativeTime } from '../terminal/time.ts';
 
 interface StatementOptions {
   /** System and project: hpc_one/proj_hpc_one_01. */
@@ -64,7 +65,7 @@ async function printStatement(context: Context, statement: Statement): Promise<v
     const end = time.runs_out_at === null ? '' : `, used up ${relativeTime(time.runs_out_at, context.now())}`;
     await context.printFields([
       ['statement', `${project} of ${statement.user}, ${period}`],
-      ['time', `${balance(time)}, ${formatNumber(time.burn_rate_per_day)} a day${end}`],
+      ['time', `${balance(time)}, ${formatNumber(time.burn_rate_per_day)} ${time.unit} a day${end}`],
       ['space', balance(space)],
     ]);
     await context.print('\n');
@@ -75,7 +76,7 @@ async function printStatement(context: Context, statement: Statement): Promise<v
 function movementColumns({ now }: Context): Column<Movement>[] {
   const number = (title: string, value: (movement: Movement) => number): Column<Movement> => ({
     title,
-    value: (movement) => formatNumber(value(movement)),
+    value: (movement) => formatExactNumber(value(movement)),
     plain: (movement) => String(value(movement)),
     align: 'right',
   });

@@ -1,8 +1,9 @@
 import type { Usage } from '#client';
+import { formatNumber } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
 import type { Column } from '../terminal/table.ts';
-import { formatNumber } from '../terminal/time.ts';
+import { formatExactNumber } from '../terminal/time.ts';
 
 interface UsageOptions {
   csv?: boolean;
@@ -42,7 +43,7 @@ function columns(showsUser: boolean): Column<Usage>[] {
     ...(showsUser ? [{ title: 'User', value: ({ user }: Usage) => user }] : []),
     { title: 'System', value: ({ project_hpc: name }) => name.toLowerCase() },
     { title: 'Project', value: ({ project_name: name }) => name, flexible: true },
-    { title: 'Jobs', value: ({ jobs }) => formatNumber(jobs), plain: ({ jobs }) => String(jobs), align: 'right' },
+    { title: 'Jobs', value: ({ jobs }) => formatExactNumber(jobs), plain: ({ jobs }) => String(jobs), align: 'right' },
     {
       title: 'Charged hours',
       value: ({ time_seconds: seconds }) => formatNumber(seconds / 3600),

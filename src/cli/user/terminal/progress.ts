@@ -1,5 +1,6 @@
+import { formatBytes } from '../../../domain/format-amount.ts';
 import type { CommandEnvironment } from '../command-environment.ts';
-import { formatBytes, formatDuration } from './time.ts';
+import { formatDuration } from './time.ts';
 
 export interface TransferState {
   doneBytes: number;

@@ -30,19 +30,8 @@ export function formatDuration(exactSeconds: number): string {
   return `${Math.floor(seconds / size)} ${unit}${smaller > 0 ? ` ${smaller} ${smallerUnit}` : ''}`;
 }
 
-/** Formats a number of bytes: "1.4 MB". */
-export function formatBytes(bytes: number): string {
-  if (bytes < 1000) return `${bytes} B`;
-  const names = ['kB', 'MB', 'GB', 'TB', 'PB'];
-  // The first unit in which the rounded number has fewer than four digits.
-  const power = names.findIndex((_, index) => Math.round(bytes / 1000 ** (index + 1)) < 1000);
-  const index = power === -1 ? names.length - 1 : power;
-  const value = bytes / 1000 ** (index + 1);
-  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} ${names[index]}`;
-}
-
-/** Formats a number with separators between thousands, the same in every locale: "4,976". */
-export function formatNumber(value: number): string {
+/** Formats a number of things, or an amount of the ledger, which must add up: "4,976". The same in every locale. */
+export function formatExactNumber(value: number): string {
   // A small negative number becomes "0", not "-0".
   return value.toLocaleString('en-US', { maximumFractionDigits: 1, signDisplay: 'negative' });
 }
