@@ -122,7 +122,7 @@ describe('bursar grant', () => {
   test('fails with 1 and changes nothing if it would withdraw more than is available', async () => {
     const before = (await getQuota(user)).time_left;
     const command = ['grant', defaultProjectPath, '--user', user, '--time', '99999999', '--withdraw', ...reasonOption];
-    assertRejected(await fixture.bursar(...command), 1, new RegExp(`${before}\\.`));
+    assertRejected(await fixture.bursar(...command), 1, new RegExp(`: ${before} seconds\\.`));
     assert.equal((await getQuota(user)).time_left, before);
   });
 });
@@ -188,7 +188,7 @@ describe('bursar refund', () => {
     assertRejected(
       await fixture.bursar(...command, '--time', String(charged - 4)),
       1,
-      new RegExp(`: ${charged - 5}\\.`),
+      new RegExp(`: ${charged - 5} seconds\\.`),
     );
     parseOutput(await fixture.bursar(...command, '--time', String(charged - 5)));
     assert.equal((await getQuota(user)).time_left, before + charged);

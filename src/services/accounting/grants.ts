@@ -1,6 +1,5 @@
 import { availableBalance } from '../../domain/accounting/settlement.ts';
 import { BursarError } from '../../domain/errors.ts';
-import { formatNumber } from '../../domain/format-amount.ts';
 import { publicUnits } from '../../domain/units.ts';
 import type { Tx } from '../../store/database/handle.ts';
 import type { Resource } from '../../store/database/tables.ts';
@@ -167,6 +166,7 @@ const availableTo = (user: string) => `the amount that user ${user} has availabl
 /** The message uses the unit of the request. */
 function exceedsAvailable(resource: Resource, amount: number, available: number, limit: string): BursarError {
   const { name, size } = publicUnits[resource];
-  const text = (value: number) => `${formatNumber(value / size)} ${name}`;
+  // Exact: the next request may ask for all of it.
+  const text = (value: number) => `${value / size} ${name}`;
   return new BursarError('conflict', `${text(amount)} is more than ${limit}: ${text(Math.max(0, available))}.`);
 }

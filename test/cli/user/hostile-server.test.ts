@@ -101,19 +101,23 @@ describe('a server that is not Bursar', () => {
   });
 
   test('sends no escape sequence to the terminal: not in errors, and not in JSON', async () => {
-    answer = () => ({ body: [job, { ...job, id: 2, job_id: 'ABCD2' }] });
+    const listed = [job, { ...job, id: 2, job_id: 'ABCD2' }];
+    const summaries = { jobs: listed.map((each) => ({ job: each })), next: null };
+    answer = (path) => ({ body: path.startsWith('/job-summaries/') ? summaries : listed });
     const ambiguous = await fixture.call(() => import('../../../src/cli/user/job/show.ts'), { job: 'ABCD' });
     assert.match(ambiguous.stderr, /RUNNING\\u001b\[2J {2}one\\u001b\]0;title\\u0007/);
-    const listed = await jobs({ json: true });
-    assert.ok(listed.stdout.includes('\\u009b2J'));
+    const { stdout } = await jobs({ json: true });
+    assert.ok(stdout.includes('\\u009b2J'));
     // biome-ignore lint/suspicious/noControlCharactersInRegex: this pattern finds control characters
-    assert.doesNotMatch(ambiguous.stderr + listed.stdout, /[\u001b\u0007\u0080-\u009f]/);
-    assert.equal(JSON.parse(listed.stdout)[0].title, job.title);
+    assert.doesNotMatch(ambiguous.stderr + stdout, /[\u001b\u0007\u0080-\u009f]/);
+    assert.equal(JSON.parse(stdout)[0].title, job.title);
   });
 
   test('cannot make a download leave its folder', async () => {
     const files = ['ok.txt', '../../stolen.txt'].map((path) => ({ path, size: 2, modified: '2026-01-01T00:00:00Z' }));
-    answer = (path) => ({ body: path.startsWith('/files/') ? (path.endsWith('/ok.txt') ? '{}' : files) : [job] });
+    answer = (path) => ({
+      body: path.startsWith('/files/') ? (path.endsWith('/ok.txt') ? '{}' : files) : { jobs: [{ job }], next: null },
+    });
     const output = join(fixture.folder({ x: '' }), 'a/b');
     const options = { job: '@last', paths: [], output };
     const { code, stderr } = await fixture.call(() => import('../../../src/cli/user/job/download.ts'), options);

@@ -199,7 +199,7 @@ describe('bursar login', () => {
       BURSAR_TOKEN: 'bursar_wrong',
     });
     assert.equal(code, 4);
-    assert.match(stderr, /> GET \/jobs\/ 401 \(\d+ ms\)/);
+    assert.match(stderr, /> GET \/job-summaries\/\S+ 401 \(\d+ ms\)/);
     assert.match(stderr, /request id: \S+/);
     assert.doesNotMatch(stderr, /bursar_wrong/);
   });

@@ -204,7 +204,7 @@ const contradictions: [string, RegExp][] = [
   ['--ntasks=4', /--ntasks=4 contradicts .* node_number × core_number is 12; use node_number and core_number instead$/],
   ['-n 6', /--ntasks=6 contradicts/],
   ['--ntasks-per-node=2', /core_number is 6; use core_number instead$/],
-  ['-c 6', /--cpus-per-task=6 contradicts .* use core_number .*srun --cpus-per-task/],
+  ['-c 6', /--cpus-per-task=6 contradicts .* use core_number, and srun --cpus-per-task in the script instead/],
   ['--time=60', /--time=60 contradicts .* the runtime is 1\.5 hours; use runtime instead$/],
   ['-t 1:30', /--time=1:30 contradicts/],
   ['-t 1-0', /--time=1-0 contradicts/],
