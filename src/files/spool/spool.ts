@@ -190,9 +190,7 @@ function stalled(pauseMs: number) {
 }
 
 function tooLarge(bytes: number, maxBytes: number) {
-  const message =
-    `The request body is larger than the limit of ${formatBytes(maxBytes)}: ` +
-    `${formatBytes(bytes)} were received before reading stopped. Send a smaller zip file.`;
+  const message = `The request body is larger than the limit of ${formatBytes(maxBytes)}. Send a smaller zip file.`;
   return new BursarError('too_large', message, { details: { maxBytes, receivedBytes: bytes } });
 }
 

@@ -94,8 +94,7 @@ async function requireSameBody({ spool, maxBodyBytes }: SubmissionDeps, earlier:
 
 function requireAllowedSize({ declaredBytes }: Submission, maxBytes: number): void {
   if (declaredBytes === null || declaredBytes <= maxBytes) return;
-  const sizes = `${formatBytes(declaredBytes)}, more than the limit of ${formatBytes(maxBytes)}`;
-  const message = `The request body has ${sizes}. Send a smaller zip file.`;
+  const message = `The request body is larger than the limit of ${formatBytes(maxBytes)}. Send a smaller zip file.`;
   throw new BursarError('too_large', message, { details: { maxBytes } });
 }
 

@@ -44,7 +44,7 @@ describe('a JSON body that is too large', () => {
     test(`is 413 on ${path}`, async () => {
       for (const bytes of [maxBytes + 1, 900_000]) {
         const response = await post(path, `"${'x'.repeat(bytes - 2)}"`);
-        const problem = assertProblem(response, { status: 413, code: 'too_large', message: /at most 65536 bytes/ });
+        const problem = assertProblem(response, { status: 413, code: 'too_large', message: /at most 65\.5 kB/ });
         assert.equal(problem.maxBytes, maxBytes);
       }
     });

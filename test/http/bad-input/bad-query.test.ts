@@ -18,6 +18,9 @@ before(async () => {
   ({ document } = await loadOpenApiContract(server));
   me = createCaller(server.url, server.userToken);
   admin = createCaller(server.url, server.adminToken);
+  // The first record of the audit trail.
+  const headers = { 'content-type': 'application/json' };
+  assert.equal((await me.send('POST', '/me/tokens/', headers, '{"name":"recorded"}')).status, 201);
 });
 after(() => server.dispose());
 

@@ -44,8 +44,7 @@ async function checkZip(request: InputRequest, input: Exclude<OpenedInput, { kin
   const zip = input.kind === 'zip' ? ({ kind: 'file', path: input.path } as const) : null;
   const size = input.kind === 'zip' ? (input.source.totalBytes ?? 0) : 0;
   if (size > maxBytes) {
-    const sizes = `${formatBytes(size)}, more than the limit of ${formatBytes(maxBytes)}`;
-    throw new BursarError('too_large', `The zip has ${sizes}. Send less data.`);
+    throw new BursarError('too_large', `The zip is larger than the limit of ${formatBytes(maxBytes)}. Send less data.`);
   }
   const options = { zipLimits: zipLimits(system), maxVerifiedBytes: verified_bytes, batchJob: null };
   await checkInput(request, zip, options);

@@ -1,6 +1,7 @@
 import type { System } from '@bursar/client';
 import { useEffect, useState } from 'react';
 import { BursarError } from '../../../../../src/domain/errors.ts';
+import { formatBytes } from '../../../../../src/domain/format-amount.ts';
 import type { InputListing } from '../../../../../src/files/zip/list-input.ts';
 import type { ZipLimits } from '../../../../../src/files/zip/zip-entries.ts';
 import { describeError } from '../../../ui/states.tsx';
@@ -57,6 +58,5 @@ export const toZipLimits = ({ entries, unpacked_bytes, ratio }: System['input_li
 
 export function findSizeError(size: number, { bytes: maxBytes }: System['input_limits']): BursarError | null {
   if (size <= maxBytes) return null;
-  const message = `The zip has ${size} bytes, and the limit is ${maxBytes} bytes. Send less data.`;
-  return new BursarError('too_large', message);
+  return new BursarError('too_large', `The zip is larger than the limit of ${formatBytes(maxBytes)}. Send less data.`);
 }
