@@ -53,12 +53,16 @@ describe('a refund', () => {
   test('is limited to the charge of the job, also in several parts', async () => {
     assert.ok(charged >= 100);
     const refund = (amount: number) => postAsAdmin(admin, path, { job_id: job.job_id, amount, reason });
-    assertProblem(await refund(charged + 1), { status: 409, code: 'conflict', message: new RegExp(`${charged}\\.$`) });
+    assertProblem(await refund(charged + 1), {
+      status: 409,
+      code: 'conflict',
+      message: new RegExp(`: ${charged} seconds\\.$`),
+    });
     assert.equal((await refund(40)).status, 201);
     assert.equal((await refund(charged - 60)).status, 201);
-    assertProblem(await refund(21), { status: 409, code: 'conflict', message: /: 20\.$/ });
+    assertProblem(await refund(21), { status: 409, code: 'conflict', message: /: 20 seconds\.$/ });
     assert.equal((await refund(20)).status, 201);
-    assertProblem(await refund(1), { status: 409, code: 'conflict', message: /: 0\.$/ });
+    assertProblem(await refund(1), { status: 409, code: 'conflict', message: /: 0 seconds\.$/ });
     assert.equal((await getMemberQuota('302111', defaultProjectPath)).time_left, 10_000);
     const refunds = (await listJobMovements(me, job)).filter(({ kind }) => kind === 'refund');
     assert.equal(
