@@ -9,6 +9,7 @@ import { Webhook as Reference } from 'standardwebhooks';
 import { decryptSecret, encryptSecret, keyIdOf } from '../../src/secrets/cipher.ts';
 import { createKeyring, keyFolder } from '../../src/secrets/keyring.ts';
 import { convertStoredSecrets, secretPlace } from '../../src/store/events/webhook-secrets.ts';
+import { undoMigrations } from '../store/database/undo-migrations.ts';
 import { type Caller, createCaller } from '../support/api.ts';
 import { databaseSettings, postgresTest, queryDatabase, withDatabase } from '../support/database.ts';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -125,7 +126,7 @@ describe('secrets of webhooks', () => {
       ]);
       const response = JSON.stringify({ ...webhook, secret: clear });
       await queryDatabase(data, 'update idempotency set response = ? where key = ?', [response, 'r2']);
-      await queryDatabase(data, "delete from kysely_migration where name like '0020%'", []);
+      await withDatabase(data, (db) => undoMigrations(db, '0020'));
       if (process.env.BURSAR_TEST_DATABASE !== 'postgres') assert.ok(isInFiles(clear) && isInFiles(former));
     });
     const stored = await storedSecrets(webhook);

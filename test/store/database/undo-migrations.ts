@@ -3,6 +3,13 @@ import type { Db } from '../../../src/store/database/handle.ts';
 
 /** Statements that undo the migrations, from the last one on. */
 const undo: readonly [migration: string, statements: readonly string[]][] = [
+  [
+    '0021',
+    [
+      ...['jobs_by_job_id', 'monthly_usage_by_project', 'audit_by_actor'].map((index) => `drop index ${index}`),
+      'create index audit_by_actor on audit (actor, id)',
+    ],
+  ],
   ['0019', ['trace_parent', 'claimed_at'].map((column) => `alter table jobs drop column ${column}`)],
   ['0018', ['drop index tokens_to_announce', 'alter table tokens drop column announced_at']],
   ['0017', ['sessions', 'sign_in_codes', 'sign_in_attempts', 'device_requests'].map((table) => `drop table ${table}`)],
