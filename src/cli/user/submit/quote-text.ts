@@ -13,7 +13,7 @@ export function requireAccepted(
   { charge }: System,
 ) {
   if (accepted) return;
-  const message = `The job costs at most ${formatCharge(cost, charge)}. ${reason ?? 'It would not be accepted now.'}`;
+  const message = reason ?? `The job costs at most ${formatCharge(cost, charge)}, and would not be accepted now.`;
   const runtime = Math.floor(longest_runtime * 100) / 100;
   const fitsShorter = binding_account !== null && runtime > 0;
   const nextStep = fitsShorter
