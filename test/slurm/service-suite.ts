@@ -167,8 +167,11 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
     test('fails a job that a cluster administrator cancels, and charges the time used', async () => {
       const whole = { node_number: '2', core_number: '16', runtime: '0.1' };
       const before = await timeLeft();
-      const running = (await me.submit('/jobs/hpc_one/', { command: 'sleep 600', ...whole })).body;
-      await waitForStage(me, running, 'RUNNING');
+      const running = (await me.submit('/jobs/hpc_one/', { command: 'echo started; sleep 600', ...whole })).body;
+      // Slurm shows a job as running before it starts it. A job that is cancelled in between could not be started.
+      await until('the command runs', async () =>
+        (await me.send('GET', `${jobPath(running)}log/`)).text.includes('started') ? true : undefined,
+      );
       const pending = (await me.submit('/jobs/hpc_one/', { command: 'true', ...whole })).body;
       const names = [running, pending].map(({ job_id }) => job_id).join(',');
       const refs = await until('both are in the queue', () => {

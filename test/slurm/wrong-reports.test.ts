@@ -60,8 +60,9 @@ describe('jobs that Slurm reports wrongly', { concurrency: true }, () => {
       start <= commandStart && commandEnd <= end,
       `${record} does not contain ${commandStart} to ${commandEnd}`,
     );
-    // The job held its node from the start that Slurm reports, before that of the record, until the record was written.
-    const writtenAt = (await stat(recordFile)).mtimeMs / 1000;
+    // The job held its node from the start that Slurm reports, before that of the record, until the record was in its place:
+    // the change time of the file. It may be in the next second after its content was written.
+    const writtenAt = (await stat(recordFile)).ctimeMs / 1000;
     const charged = await chargedSeconds(job);
     assert.ok(
       end - start <= charged && charged <= writtenAt - slurmStart,
