@@ -11,7 +11,7 @@ export type RequestedJob = Pick<JobRequest, 'title' | 'nodes' | 'coresPerNode' |
 /** An option that says what the Payload says. */
 interface RepeatingOption {
   isRepetition(value: string, job: RequestedJob): boolean;
-  /** What the Payload says, and what to set instead. */
+  /** Names the value in the Payload, and the field to set instead. */
   advise(job: RequestedJob): string;
 }
 
@@ -48,7 +48,7 @@ const repeatingOptions: Readonly<Record<string, RepeatingOption>> = {
 /** `--wrap` is the command. `--parsable` changes what `sbatch` prints, which nobody sees. */
 const otherOptions: Readonly<Record<string, 'value' | 'flag'>> = { parsable: 'flag', wrap: 'value' };
 
-/** What to do without options that Bursar does not carry out. */
+/** Advice for options that Bursar does not carry out. */
 const advice: Readonly<Record<string, string>> = {
   mem: 'remove it: a job gets the memory that the system assigns to its nodes and cores (node_number, core_number)',
   'mem-per-cpu':
