@@ -13,6 +13,7 @@ import {
   resolveIsolation,
   type SystemIsolation,
 } from './composition/isolation.ts';
+import { createSystemBackend } from './composition/systems.ts';
 import { openTracing } from './composition/tracing.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
@@ -43,7 +44,13 @@ export interface Bursar {
 }
 
 /** The composition root: creates every component once and passes it to the components that need it. */
-export async function startBursar(config: Config, role: Role, log: Logger, version: string): Promise<Bursar> {
+export async function startBursar(
+  config: Config,
+  role: Role,
+  log: Logger,
+  version: string,
+  createBackend = createSystemBackend,
+): Promise<Bursar> {
   const certificate = config.server.tls && readCertificate(config.server.tls);
   const isolations = role === 'api' ? readConfiguredIsolation(config) : resolveIsolation(config);
   const notIsolated = new Map(
@@ -58,7 +65,8 @@ export async function startBursar(config: Config, role: Role, log: Logger, versi
   const metrics = createMetrics(version);
   const database = await openInstanceDatabase(config, role, observeDatabase(metrics));
   try {
-    return { ...(await compose(config, certificate, isolations, database, metrics, role, log, version)), notIsolated };
+    const parts = await compose(config, certificate, isolations, database, metrics, role, log, version, createBackend);
+    return { ...parts, notIsolated };
   } catch (error) {
     await database.close();
     throw error;
@@ -81,10 +89,11 @@ async function compose(
   role: Role,
   log: Logger,
   version: string,
+  createBackend: typeof createSystemBackend,
 ): Promise<Omit<Bursar, 'notIsolated'>> {
   const instanceId = `${hostname()}/${process.pid}`;
   const tracing = await openTracing(config, { metrics, version, instanceId, log });
-  const deps = createDependencies(config, isolations, database, metrics, tracing, version, log);
+  const deps = createDependencies(config, isolations, database, metrics, tracing, version, log, createBackend);
   const { db, spool, systemBackends } = deps;
   await syncProjects(db, config, deps.now());
   await spool.open();

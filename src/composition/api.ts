@@ -180,12 +180,12 @@ function maxUnfinishedJobs({ systems, limits }: Dependencies['config'], hpc: str
   return { user, project: settings?.unfinishedJobs ?? project };
 }
 
-function sessionDeps({ config, db, now }: ApiDependencies): SessionDeps {
+function sessionDeps({ config, db, now }: Dependencies): SessionDeps {
   const { idleMinutes, maxDays } = config.sessions;
   return { db, idleMs: idleMinutes * msPerMinute, maxMs: maxDays * msPerDay, now };
 }
 
-function publicInputLimits({ maxBodyBytes, zipLimits, maxVerifiedBytes }: ApiDependencies) {
+function publicInputLimits({ maxBodyBytes, zipLimits, maxVerifiedBytes }: Dependencies) {
   const { maxEntries, maxUnpackedBytes, maxRatio } = zipLimits;
   return {
     bytes: maxBodyBytes,
@@ -196,7 +196,7 @@ function publicInputLimits({ maxBodyBytes, zipLimits, maxVerifiedBytes }: ApiDep
   };
 }
 
-function createServices(deps: ApiDependencies, feed: EventFeed, discovery: Discovery) {
+export function createServices(deps: Omit<ApiDependencies, 'certificate'>, feed: EventFeed, discovery: Discovery) {
   const { config, db, systems, dataFolder, userTopic, accessTopic, systemTopic, metrics, now } = deps;
   const common = {
     ...deps,

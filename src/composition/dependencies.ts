@@ -14,6 +14,7 @@ import { createTopic } from '../services/events/topic.ts';
 import { createSpawnClient } from '../shell/spawn-client.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
+import { createSender } from '../webhooks/send.ts';
 import type { InstanceDatabase } from './database.ts';
 import type { SystemIsolation } from './isolation.ts';
 import { createSystemBackend } from './systems.ts';
@@ -29,6 +30,7 @@ export function createDependencies(
   tracing: Tracing | null,
   version: string,
   log: Logger,
+  createBackend = createSystemBackend,
 ) {
   const dataFolder = resolve(config.data);
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
@@ -39,10 +41,11 @@ export function createDependencies(
     const isolation = isolations.get(system.name);
     if (settings === undefined || isolation === undefined) return [];
     const options = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, spawnClient };
-    return { system, ...createSystemBackend(system.name, options, metrics, tracing) };
+    return { system, ...createBackend(system.name, options, metrics, tracing) };
   });
   const workspacesByHpc = new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces]));
   const fileRemover = createFileRemover(workspacesByHpc, log);
+  const resolveEndpoint = createEndpointResolver(config.webhooks);
   return {
     config,
     database,
@@ -68,7 +71,13 @@ export function createDependencies(
     /** Published when there is work for the workers of a system. */
     systemTopic: createTopic('system', database.pgNotify),
     keyring: createKeyring({ configuredKeys: config.secrets.keys, dataFolder }),
-    resolveEndpoint: createEndpointResolver(config.webhooks),
+    resolveEndpoint,
+    sendWebhook: createSender({
+      rules: config.webhooks,
+      resolve: resolveEndpoint,
+      timeoutMs: webhookTimeoutMs(config),
+      userAgent: `Bursar/${version}`,
+    }),
     /** Identifies this process in leases. */
     holder: `${hostname()}/${process.pid}/${randomUUID()}`,
     metrics,
@@ -76,4 +85,9 @@ export function createDependencies(
     now: Date.now,
     log,
   };
+}
+
+/** For one attempt to deliver an event. */
+export function webhookTimeoutMs({ webhooks }: Config): number {
+  return Math.ceil(webhooks.timeoutSeconds * 1000);
 }

@@ -1,6 +1,5 @@
 import { msPerHour, msPerMinute } from '../domain/units.ts';
 import { deleteFiles } from '../services/jobs/delete-job.ts';
-import { createSender } from '../webhooks/send.ts';
 import { type HeldLease, holdLease } from '../workers/hold-lease.ts';
 import { type PeriodWorkerDeps, startPeriodWorker } from '../workers/period-worker.ts';
 import { type RetentionWorkerDeps, startRetentionWorker } from '../workers/retention-worker.ts';
@@ -8,7 +7,7 @@ import { startSecretWorker } from '../workers/secret-worker.ts';
 import { startSystemWorkers } from '../workers/system-workers.ts';
 import { startWebhookWorker, type WebhookWorkerDeps } from '../workers/webhook-worker.ts';
 import { staleMs } from './database.ts';
-import type { Dependencies } from './dependencies.ts';
+import { type Dependencies, webhookTimeoutMs } from './dependencies.ts';
 
 /** Starts all background work: dispatching and watching jobs, accounting periods, webhook deliveries, file retention. */
 export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise<void> }> {
@@ -71,15 +70,14 @@ function retentionDeps(deps: Dependencies, lease: HeldLease): RetentionWorkerDep
 }
 
 function webhookDeps(deps: Dependencies): WebhookWorkerDeps {
-  const { config, db, version, userTopic, resolveEndpoint: resolve, holder, metrics, now, log } = deps;
+  const { config, db, userTopic, holder, metrics, now, log } = deps;
   const { events, webhooks } = config;
-  const timeoutMs = Math.ceil(webhooks.timeoutSeconds * 1000);
   return {
     db,
-    send: createSender({ rules: webhooks, resolve, timeoutMs, userAgent: `Bursar/${version}` }),
+    send: deps.sendWebhook,
     keyring: deps.keyring,
     leaseOwner: holder,
-    leaseMs: 2 * timeoutMs + 1000,
+    leaseMs: 2 * webhookTimeoutMs(config) + 1000,
     concurrency: webhooks.atOnce,
     pollMs: events.checkSeconds * 1000,
     retrySeconds: webhooks.retrySeconds,
