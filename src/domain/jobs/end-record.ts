@@ -23,19 +23,13 @@ export type EndRecord = RecordedEnd | 'never_started' | 'not_ended';
  * wrote: after a crash of its controller a system can report an end that is wrong. The record decides the times, and the
  * outcome of a job that ended by itself. Only the system knows why it stopped a job.
  */
-export function reconcileEnd(
-  report: ReportedEnd,
-  record: EndRecord | undefined,
-  limits: { runtimeSeconds: number; isCancelRequested: boolean },
-): JobEnd {
+export function reconcileEnd(report: ReportedEnd, record: EndRecord | undefined, limits: EndLimits): JobEnd {
   if (isKilledWithNode(report, record)) return toNodeFailed(report, 'its node failed: the job was killed with it');
   if (wasRestartRefused(report, record)) return toNodeFailed(report, 'the system lost the job and killed it');
   if (record === 'never_started' && isRefusal(report)) return toNeverStarted(report, limits.isCancelRequested);
   // A job that ran and has no start record has removed it. The system's report remains.
   if (typeof record !== 'object') return report;
-  const { outcome, reason, exitCode } = wasStopped(report, record, limits)
-    ? report
-    : attributeSignal(record, limits.isCancelRequested);
+  const { outcome, reason, exitCode } = wasStopped(report, record, limits) ? report : attributeSignal(record, limits);
   const { startedAt, endedAt } = record;
   return { ...report, startedAt, endedAt, outcome, reason, exitCode, elapsedSeconds: countElapsed(report, record) };
 }
@@ -45,23 +39,31 @@ export function toJobEnd({ wasTerminated: _wasTerminated, writtenAt: _writtenAt,
   return end;
 }
 
-/** A record names the signal that killed a job, but not its sender: a cancellation, if one was requested. */
-function attributeSignal(record: RecordedEnd, isCancelRequested: boolean): JobEnd {
-  if (!record.wasTerminated || !isCancelRequested) return record;
-  return { ...record, outcome: 'cancelled', reason: `cancelled (${record.reason})` };
+interface EndLimits {
+  runtimeSeconds: number;
+  isCancelRequested: boolean;
+}
+
+/** A record names the signal that killed a job, but not its sender: a cancellation, if one was requested, or the time limit. */
+function attributeSignal(record: RecordedEnd, limits: EndLimits): JobEnd {
+  if (!record.wasTerminated) return record;
+  if (limits.isCancelRequested) return { ...record, outcome: 'cancelled', reason: `cancelled (${record.reason})` };
+  if (!hasReachedLimit(record, record.startedAt, limits)) return record;
+  return { ...record, outcome: 'timed_out', reason: `time limit reached (${record.reason})`, exitCode: null };
+}
+
+function hasReachedLimit({ endedAt }: RecordedEnd, startedAt: number | null, { runtimeSeconds }: EndLimits): boolean {
+  return endedAt - (startedAt ?? endedAt) >= runtimeSeconds * 1000 - clockToleranceMs;
 }
 
 /** Whether the report says that the system stopped the job, and the record does not contradict it. */
-function wasStopped(
-  report: JobEnd,
-  record: RecordedEnd,
-  { runtimeSeconds, isCancelRequested }: { runtimeSeconds: number; isCancelRequested: boolean },
-): boolean {
+function wasStopped(report: JobEnd, record: RecordedEnd, limits: EndLimits): boolean {
   const { exitCode, wasTerminated } = record;
+  const { isCancelRequested } = limits;
   switch (report.outcome) {
     case 'timed_out': {
       const startedAt = Math.min(record.startedAt ?? record.endedAt, report.startedAt ?? record.endedAt);
-      return wasTerminated || record.endedAt - startedAt >= runtimeSeconds * 1000 - clockToleranceMs;
+      return hasReachedLimit(record, startedAt, limits) || (wasTerminated && !isCancelRequested);
     }
     case 'out_of_memory':
     case 'output_exceeded':
@@ -71,8 +73,10 @@ function wasStopped(
     case 'cancelled_by_site':
       return isCancelRequested || wasTerminated;
     case 'node_failed':
+      // A controller that has forgotten the end of a job reports the same: then the job was cancelled, or reached its limit.
+      if (wasTerminated) return !isCancelRequested && !hasReachedLimit(record, record.startedAt, limits);
       // The processes on the other nodes can notice the failure of one node, and exit with an error.
-      return wasTerminated || (exitCode !== 0 && (report.allocation?.nodes ?? 1) > 1);
+      return exitCode !== 0 && (report.allocation?.nodes ?? 1) > 1;
     case 'succeeded':
     case 'failed':
     case 'rejected':

@@ -52,6 +52,15 @@ describe('reconcileEnd', () => {
     });
   }
 
+  test('finds out why a job was killed whose end its controller has forgotten', () => {
+    for (const outcome of ['node_failed', 'timed_out'] as const)
+      assert.equal(reconcile(outcome, killed, { isCancelRequested: true }).outcome, 'cancelled');
+    for (const outcome of ['node_failed', 'failed', 'lost'] as const)
+      assert.equal(reconcile(outcome, killed, { runtimeSeconds: 2 }).outcome, 'timed_out');
+    assert.equal(reconcile('timed_out', killed, { isCancelRequested: true, runtimeSeconds: 2 }).outcome, 'timed_out');
+    assert.equal(reconcile('failed', killed).outcome, 'failed');
+  });
+
   test('keeps a stop that the job could handle and then exit from', () => {
     for (const outcome of ['out_of_memory', 'preempted'] as const)
       assert.equal(reconcile(outcome, exited).outcome, outcome);
