@@ -54,7 +54,7 @@ export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): J
       const result = await storeJobEnd(deps, observation, record, stopping.signal);
       if (result === 'requeued') onRequeued();
       // The engine may forget a job only when its end is stored: now, or earlier, by a process that was killed then.
-      if (result === 'stored') await engine.forget([jobId], stopping.signal);
+      if (result === 'stored') await forget(jobId);
       return result === 'stored';
     } catch (error) {
       if (!stopping.signal.aborted) {
@@ -63,6 +63,16 @@ export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): J
       return false;
     } finally {
       inProgress.delete(jobId);
+    }
+  }
+
+  /** Never throws: the next poll reports the job again, and the watcher repeats this. */
+  async function forget(jobId: string): Promise<void> {
+    try {
+      await engine.forget([jobId], stopping.signal);
+    } catch (error) {
+      if (!stopping.signal.aborted)
+        log.warn({ err: error, hpc: system.name, jobId }, 'ended job not forgotten, will retry');
     }
   }
 

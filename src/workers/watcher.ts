@@ -1,6 +1,6 @@
 import { isStateChange, type Observation, transition } from '../domain/jobs/transition.ts';
 import { type PollResult, statusAfterPoll } from '../domain/systems/health.ts';
-import { findUnfinishedJobs, listUnfinishedJobs, type UnfinishedJob } from '../store/jobs/job-queue.ts';
+import { findEndedJobs, findUnfinishedJobs, listUnfinishedJobs, type UnfinishedJob } from '../store/jobs/job-queue.ts';
 import { findJob } from '../store/jobs/jobs.ts';
 import { setSystemStatus } from '../store/systems/systems.ts';
 import { advanceJob, releaseJobs } from './advance-job.ts';
@@ -125,10 +125,12 @@ function mayRequireAction(
   observation: Observation,
   isComparison: boolean,
 ): boolean {
-  if (storedJob === undefined) return observation.kind === 'finished' || !isComparison;
+  if (storedJob === undefined) return observation.kind === 'finished' || isHeld(observation) || !isComparison;
   if (storedJob.engineRef !== observation.ref) return true;
-  return isStateChange(storedJob.state, observation) || (observation.kind === 'queued' && observation.held);
+  return isStateChange(storedJob.state, observation) || isHeld(observation);
 }
+
+const isHeld = (observation: Observation) => observation.kind === 'queued' && observation.held;
 
 interface PollContext {
   deps: LeasedSystemDeps;
@@ -155,12 +157,14 @@ async function applyObservations(
   const storedEnds: string[] = [];
   const heldRefs = new Map<string, string>();
   const strayRefs: string[] = [];
+  const heldWithoutJob = new Map<string, string>();
   let hasChanges = false;
   for (const observation of relevant) {
     const { jobId, ref } = observation;
     const job = unfinished.get(jobId);
     if (job === undefined) {
       if (observation.kind === 'finished') storedEnds.push(jobId);
+      else if (isHeld(observation)) heldWithoutJob.set(ref, jobId);
       continue;
     }
     // The dispatcher has not stored the engine's id yet. If the job ended and were forgotten before that, the dispatcher
@@ -171,13 +175,17 @@ async function applyObservations(
     else {
       try {
         if (await storeState(deps, observation)) hasChanges = true;
-        if (observation.kind === 'queued' && observation.held) heldRefs.set(jobId, ref);
+        if (isHeld(observation)) heldRefs.set(jobId, ref);
       } catch (error) {
         log.error({ err: error, hpc: system.name, jobId }, 'job update failed, will retry');
       }
     }
   }
   void jobEnds.store(ends);
+  // A submission that a paused server made too late, or that a controller remembered again, after the job had ended. It would
+  // stay in the queue for ever. A held job that is not in the database is one of `bursar doctor`, or of another gateway.
+  const ended = await findEndedJobs(db, system.name, [...heldWithoutJob.values()]);
+  for (const [ref, jobId] of heldWithoutJob) if (ended.has(jobId)) strayRefs.push(ref);
   if (heldRefs.size > 0) await releaseJobs(deps, heldRefs, signal);
   if (strayRefs.length > 0) await engine.discard(strayRefs, signal);
   // Their ends were stored by a process that was killed before the engine forgot them.

@@ -19,7 +19,6 @@ import { startWatcher } from '../../src/workers/watcher.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../support/test-database.ts';
 import { until } from '../support/until.ts';
 
-const silentLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const jobId = '7B0C3D2E-0000-4000-8000-000000000001';
 
 const queued = (ref: string, held = false): Observation => ({ jobId, ref, kind: 'queued', held });
@@ -44,6 +43,9 @@ describe('watcher', () => {
   let hasStartedMeanwhile: boolean;
   let measure: (jobId: string) => Promise<number>;
   let compareMs: number;
+  let forgetError: Error | null;
+  let logged: string[];
+  const log = (...args: unknown[]) => void logged.push(String(args.at(-1)));
 
   beforeEach(async () => {
     database = await openTestDatabase(['1'], 10_000, 1000);
@@ -52,6 +54,8 @@ describe('watcher', () => {
     hasStartedMeanwhile = false;
     measure = async () => 1;
     compareMs = 0;
+    forgetError = null;
+    logged = [];
   });
   afterEach(async () => {
     await loop?.stop();
@@ -92,7 +96,10 @@ describe('watcher', () => {
       },
       release: async (refs) => void engineCalls.push(`release ${[...refs.values()]}`),
       discard: async (refs) => void engineCalls.push(`discard ${refs}`),
-      forget: async (jobIds) => void engineCalls.push(`forget ${jobIds.length}`),
+      async forget(jobIds) {
+        engineCalls.push(`forget ${jobIds.length}`);
+        if (forgetError !== null) throw forgetError;
+      },
       readEndRecords: async (jobs) =>
         new Map(endRecord === null ? [] : [...jobs.keys()].map((name) => [name, endRecord as EndRecord])),
       preventStart: async () => {
@@ -122,7 +129,7 @@ describe('watcher', () => {
         missingAlarmMs: 1e9,
         metrics: { increment: () => undefined, setGauge: () => undefined },
       },
-      ...{ publish: () => undefined, now: () => 10_000, log: silentLog },
+      ...{ publish: () => undefined, now: () => 10_000, log: { info: () => undefined, warn: log, error: log } },
     } as Partial<LeasedSystemDeps> as LeasedSystemDeps;
     loop = startWatcher(deps, () => void engineCalls.push('requeued'));
   }
@@ -287,6 +294,34 @@ describe('watcher', () => {
     startTestWatcher();
     await waitForPolls();
     assert.deepEqual(engineCalls.slice(0, 4), ['release 7', 'discard 8', 'release 7', 'discard 8']);
+  });
+
+  test('discards a held submission of a job that has ended, and no held job that is not in the database', async () => {
+    await insertTestJob('queued', '7');
+    reported = [finished('7')];
+    startTestWatcher();
+    await until('the end is stored', async () => (await storedState()) === 'ended' || undefined);
+    engineCalls = [];
+    reported = [queued('8', true), { jobId: 'DOCTOR-1', ref: '9', kind: 'queued', held: true }];
+    await waitForPolls();
+    assert.ok(engineCalls.includes('discard 8'));
+    assert.deepEqual(
+      engineCalls.filter((call) => call !== 'discard 8' && !call.startsWith('forget')),
+      [],
+    );
+  });
+
+  test('stores an end although the engine cannot forget the job, and says which of the two failed', async () => {
+    await insertTestJob('queued', '7');
+    forgetError = new Error('the connection is lost');
+    reported = [finished('7')];
+    startTestWatcher();
+    await until('the end is stored', async () => (await storedState()) === 'ended' || undefined);
+    await until('the failure is logged', () => logged.some((text) => /not forgotten/.test(text)) || undefined);
+    assert.deepEqual(
+      logged.filter((text) => /end not stored/.test(text)),
+      [],
+    );
   });
 
   test('ignores a job whose engine id the dispatcher has not stored yet, even if it has ended', async () => {

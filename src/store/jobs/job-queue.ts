@@ -168,6 +168,16 @@ export async function findUnfinishedJobs(
   return jobs;
 }
 
+/** Returns those of the given jobs that have ended. */
+export async function findEndedJobs(db: Db, hpc: string, jobIds: readonly string[]): Promise<Set<string>> {
+  const ended = new Set<string>();
+  for (const chunk of chunks(jobIds)) {
+    const query = db.selectFrom('jobs').select('job_id').where('job_id', 'in', chunk).where('hpc', '=', hpc);
+    for (const { job_id } of await query.where('terminal', '=', 1).execute()) ended.add(job_id);
+  }
+  return ended;
+}
+
 function selectUnfinished(db: Db, hpc: string) {
   const columns = ['job_id', 'state', 'engine_ref as engineRef'] as const;
   return db.selectFrom('jobs').select(columns).where('hpc', '=', hpc).where(isUnfinished);
