@@ -19,6 +19,9 @@ export async function acquireLease(
   durationMs: number,
 ): Promise<Lease | undefined> {
   const now = currentTimeMs(db);
+  // Instances that wait for a lease look every second. A read is much cheaper than a write that changes nothing.
+  const held = db.selectFrom('leases').select('name').where('name', '=', name).where('expires_at', '>', now);
+  if ((await held.executeTakeFirst()) !== undefined) return undefined;
   const row = await db
     .insertInto('leases')
     .values({ name, holder, term: 1, expires_at: sql`${now} + ${durationMs}` })
