@@ -44,7 +44,10 @@ export interface Spool {
    */
   storeForJob(path: string, jobId: string): Promise<void>;
 
-  /** Deletes the upload. Does nothing if it was stored for a job or discarded already. */
+  /**
+   * Deletes the upload. Does nothing if it was stored for a job or discarded already. Never throws: a file that cannot be
+   * deleted is left to `removeStaleUploads`.
+   */
   discard(upload: Pick<Upload, 'content'>): Promise<void>;
 
   pathOf(jobId: string): string;
@@ -113,7 +116,7 @@ export function createSpool(
     },
 
     async discard({ content }) {
-      if (content.kind === 'file') await rm(content.path, { force: true });
+      if (content.kind === 'file') await rm(content.path, { force: true }).catch(() => undefined);
     },
 
     pathOf,

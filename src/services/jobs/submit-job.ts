@@ -130,7 +130,8 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
         deps.wakeDispatcher(system.name),
       );
       if (json !== undefined) return json;
-      await deps.spool.remove(jobId);
+      // The error of the submission is the one to report. The cleanup removes a zip that remains.
+      await deps.spool.remove(jobId).catch(() => undefined);
       throw error;
     }
   } finally {

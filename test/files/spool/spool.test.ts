@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdir, readFile, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createSpool, type Upload } from '../../../src/files/spool/spool.ts';
@@ -61,6 +61,13 @@ test('discard deletes an upload, and does nothing if repeated', async (t) => {
   await spool.discard(upload);
   assert.deepEqual(await incoming(), []);
   await spool.discard(upload);
+});
+
+test('discard leaves a file that cannot be deleted, and does not throw', async (t) => {
+  const { spool, directory } = await openSpool(t);
+  // Deleting a folder this way fails.
+  await spool.discard({ content: { kind: 'file', path: join(directory, 'incoming') } });
+  assert.ok((await readdir(directory)).includes('incoming'));
 });
 
 test('discard does not delete the zip of a job', async (t) => {
