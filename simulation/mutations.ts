@@ -1,0 +1,234 @@
+/** A small change that a tired engineer could make. The simulation must find it. */
+export interface Mutation {
+  name: string;
+  changes: Change[];
+}
+
+interface Change {
+  /** In `src/`. */
+  file: string;
+  /** A text that occurs once. */
+  from: string;
+  to: string;
+}
+
+const inFile = (file: string, from: string, to: string): Change => ({ file, from, to });
+
+export const mutations: Mutation[] = [
+  {
+    name: 'submit without `find` after a lost response',
+    changes: [
+      inFile('workers/dispatcher.ts', 'if (job.tries > 1) {', 'if (job.tries > 99) {'),
+      inFile('workers/dispatcher.ts', 'isFirstTry: job.tries === 1', 'isFirstTry: true'),
+      // The nodes refuse a second start, so that only the record tells.
+      inFile('workers/watcher.ts', 'if (strayRefs.length > 0) await', 'if (strayRefs.length > 99) await'),
+    ],
+  },
+  {
+    name: 'release a job before its ref is stored',
+    changes: [
+      inFile(
+        'workers/dispatcher.ts',
+        "  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }",
+        "  attempt.release(engineRef);\n  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }",
+      ),
+    ],
+  },
+  {
+    name: 'settle outside of the transaction of the end',
+    changes: [
+      inFile(
+        'workers/advance-job.ts',
+        '  return await lease.transaction(async (tx) => {',
+        '  let settleLater: (() => Promise<unknown>) | undefined;\n  const isStored = await lease.transaction(async (tx) => {',
+      ),
+      inFile(
+        'workers/advance-job.ts',
+        "await settle(tx, job, { ...settlement, spaceBytes }, { actor: 'bursar', at: now });",
+        "settleLater = () =>\n        lease.transaction((later) => settle(later, job, { ...settlement, spaceBytes }, { actor: 'bursar', at: now }));",
+      ),
+      inFile(
+        'workers/advance-job.ts',
+        '    return true;\n  });\n',
+        '    return true;\n  });\n  await settleLater?.();\n  return isStored;\n',
+      ),
+    ],
+  },
+  {
+    name: 'settle again when an end is observed twice',
+    changes: [
+      inFile(
+        'workers/watcher.ts',
+        "if (observation.kind === 'finished') storedEnds.push(jobId);",
+        "if (observation.kind === 'finished') ends.push(observation);",
+      ),
+      inFile(
+        'domain/jobs/transition.ts',
+        'return rank[observedState[observation.kind]] > rank[current];',
+        'return rank[observedState[observation.kind]] >= rank[current];',
+      ),
+    ],
+  },
+  {
+    name: 'store the response of a key after the commit of its job',
+    changes: [
+      inFile(
+        'services/jobs/submit-job.ts',
+        '    await claim?.complete(tx, json, bodySha256);\n    return json;\n  });',
+        '    return json;\n  }).then(async (json) => {\n    await inTransaction(deps.db, async (tx) => await claim?.complete(tx, json, bodySha256));\n    return json;\n  });',
+      ),
+    ],
+  },
+  {
+    name: 'assign event numbers before the commit',
+    changes: [
+      inFile(
+        'store/events/events.ts',
+        '    if (recipients.length > 0) await',
+        `    for (const user of recipients) {
+      if (user.seq > 1) user.seq = (assigned.get(user.id) ?? user.seq - 1) + 1;
+      assigned.set(user.id, user.seq);
+    }
+    if (recipients.length > 0) await`,
+      ),
+      inFile(
+        'store/events/events.ts',
+        '/** Inserts the same event for several users. */',
+        'const assigned = new Map<string, number>();\n',
+      ),
+    ],
+  },
+  {
+    name: 'ignore the fencing token',
+    changes: [
+      inFile(
+        'store/systems/leases.ts',
+        '  if (row !== undefined) return;\n',
+        '  if (row !== undefined || term > 0) return;\n',
+      ),
+      inFile('workers/hold-lease.ts', 'if (current !== acquired) throw leaseLostError(name);', ''),
+    ],
+  },
+  {
+    name: 'continue after a lost lease',
+    changes: [
+      inFile(
+        'workers/hold-lease.ts',
+        'if (current === acquired && performance.now() < acquired.validUntil) return;',
+        'if (acquired) return;',
+      ),
+    ],
+  },
+  {
+    name: 'mark a delivery as sent before it is',
+    changes: [
+      inFile(
+        'workers/webhook-worker.ts',
+        'const result = await send(webhook.url, headers, body);',
+        "const result: AttemptResult = { ok: true, result: '2xx', error: null, status: 200, detail: null };\n    await storeResult(deps, delivery, result);\n    await send(webhook.url, headers, body);",
+      ),
+    ],
+  },
+  {
+    name: 'do not free the hold of a rejected job',
+    changes: [
+      inFile(
+        'workers/advance-job.ts',
+        '      await settle(tx',
+        "      if (next.outcome !== 'rejected') await settle(tx",
+      ),
+    ],
+  },
+  {
+    name: 'charge a node failure',
+    changes: [
+      inFile(
+        'domain/accounting/settlement.ts',
+        "      return 'failed by the system: node failure';",
+        '      return null;',
+      ),
+    ],
+  },
+  {
+    name: 'count an upload against the period in which it began',
+    changes: [
+      inFile(
+        'services/jobs/submission-target.ts',
+        'if (eligibility.periodId === accounts.timePool.periodId) return target;',
+        'if (accounts) return target;',
+      ),
+    ],
+  },
+  {
+    name: 'let the engine forget a job before its end is stored',
+    changes: [
+      inFile(
+        'workers/job-ends.ts',
+        '      const result = await storeJobEnd(',
+        '      await forget(jobId);\n      const result = await storeJobEnd(',
+      ),
+    ],
+  },
+  {
+    name: 'answer before the commit',
+    changes: [inFile('store/database/group-commit.ts', '          await group.ended;\n', '')],
+  },
+  {
+    name: 'check the quota only before the upload',
+    changes: [
+      inFile(
+        'store/ledger/accounts.ts',
+        "    .where((eb) => eb(availableAmount(eb), '>=', amount))\n    .returning(columns);\n});\n\n/** Releases",
+        '    .returning(columns);\n});\n\n/** Releases',
+      ),
+    ],
+  },
+  {
+    name: 'believe the report of an end, not its record',
+    changes: [
+      inFile(
+        'domain/jobs/end-record.ts',
+        "  if (typeof record !== 'object') return report;",
+        '  if (record !== null) return report;',
+      ),
+    ],
+  },
+  {
+    name: 'leave late submissions of ended jobs in the queue',
+    changes: [inFile('workers/watcher.ts', 'if (ended.has(jobId)) strayRefs', 'if (ended.size < 0) strayRefs')],
+  },
+  {
+    name: 'submit a missing job again that has started',
+    changes: [
+      inFile(
+        'workers/missing-jobs.ts',
+        "else if (record === 'not_ended') {",
+        "else if (record === 'not_ended' && state === 'running') {",
+      ),
+    ],
+  },
+  {
+    name: 'end a missing job as lost that may still run',
+    changes: [
+      inFile(
+        'workers/missing-jobs.ts',
+        'if (missingMs < missingAlarmMs) return false;\n    if (isForgotten) return true;',
+        'if (missingMs >= 0) return true;\n    if (isForgotten) return true;',
+      ),
+    ],
+  },
+  {
+    name: 'remove the zip of a job that waits',
+    changes: [inFile('workers/cleanup.ts', '!needingInput.has(jobId) && (', '(')],
+  },
+  {
+    name: 'stage a job again that may be running',
+    changes: [
+      inFile(
+        'files/workspaces/workspaces.ts',
+        "if (!['ENOTEMPTY', 'EEXIST'].includes(fileSystemErrorCode(error) ?? '')) throw error;",
+        'throw error;',
+      ),
+    ],
+  },
+];

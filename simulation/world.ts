@@ -1,0 +1,457 @@
+// Virtual time, seeded random numbers and the trace of a history. Import this before anything of src/.
+//
+// The globals are replaced instead of passing a clock around: about 150 places of the sources read a clock, wait or draw a
+// random number, and the libraries do too. An `AsyncLocalStorage` knows to which simulated server a task belongs.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import crypto, { createHash, type Hash } from 'node:crypto';
+import fsp, { type FileHandle } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers';
+import timersPromises from 'node:timers/promises';
+
+/** A server that is simulated: a task of it runs only while it is alive and not paused. */
+export interface SimulatedProcess {
+  name: string;
+  isDead: boolean;
+  /** In virtual time. */
+  pausedUntil: number;
+  /** What the clock of this host is ahead of the clock of the database. */
+  clockOffsetMs: number;
+  /** Closed when it is killed. */
+  openFiles: Set<FileHandle>;
+  kill(place: string): void;
+}
+
+export interface TaskContext {
+  process: SimulatedProcess;
+  /** Whether the task serves a request, in contrast to background work. */
+  isRequest: boolean;
+}
+
+/** A fault that happens at the `nth` call of a place. */
+export interface CallFault {
+  place: string;
+  nth: number;
+  kind: 'kill before' | 'kill after' | 'fail' | 'lose response' | 'delay';
+}
+
+interface Task {
+  at: number;
+  /** Orders tasks of the same time: random for timers, so that any may come first. Immediates keep their order. */
+  tie: number;
+  seq: number;
+  run: (() => void) | undefined;
+  context: TaskContext | undefined;
+}
+
+const realDate = Date;
+const realSetImmediate = setImmediate;
+export const realNow = performance.now.bind(performance);
+const never = new Promise<never>(() => undefined);
+
+export const tasks = new AsyncLocalStorage<TaskContext | undefined>();
+
+/** Virtual time begins in the past, so that real modification times of files are later. */
+const epoch = realDate.UTC(2020, 0, 1);
+const immediateTie = -1;
+
+let now = 0;
+let seq = 0;
+let heap: Task[] = [];
+let random = createRandom(0);
+let hash: Hash = createHash('sha256');
+let unhashed = '';
+let lines: string[] = [];
+/** By place and number. */
+let callFaults = new Map<string, CallFault>();
+let calls = new Map<string, number>();
+let appliedFaults: string[] = [];
+let areFaultsEnabled = false;
+/** The server that is in a transaction. SQLite allows one, so that no other one runs meanwhile. */
+let writer: SimulatedProcess | undefined;
+
+export const world = {
+  now: () => now,
+  random: () => random(),
+  between: (min: number, max: number) => min + random() * (max - min),
+  calls: () => calls,
+  appliedFaults: () => appliedFaults,
+  lines: () => lines,
+  hash: () => hash.copy().update(unhashed).digest('hex').slice(0, 16),
+  setWriter(process: SimulatedProcess | undefined) {
+    writer = process;
+  },
+  writer: () => writer,
+  /** Faults stop: from now on every job must end. */
+  stopFaults() {
+    areFaultsEnabled = false;
+  },
+};
+
+/** Begins a history. */
+export function resetWorld(seed: number, faults: readonly CallFault[]): void {
+  now = 0;
+  seq = 0;
+  heap = [];
+  random = createRandom(seed);
+  hash = createHash('sha256');
+  unhashed = '';
+  lines = [];
+  callFaults = new Map(faults.map((fault) => [`${fault.place} ${fault.nth}`, fault]));
+  calls = new Map();
+  appliedFaults = [];
+  areFaultsEnabled = true;
+  writer = undefined;
+}
+
+/** Mulberry32: small, fast, and the same on every machine. */
+export function createRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let value = Math.imul(state ^ (state >>> 15), 1 | state);
+    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
+    return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** The data folder has another name in every process, and errors of files name it. */
+let dataFolder = '';
+export function hideDataFolder(folder: string): void {
+  dataFolder = folder;
+}
+
+/** Adds a line that people read to the trace. */
+export function record(message: string): void {
+  const text = message.replaceAll(dataFolder, '');
+  const line = `${(now / 1000).toFixed(3).padStart(9)} ${(tasks.getStore()?.process.name ?? '').padEnd(4)} ${text}`;
+  lines.push(line);
+  addToHash(`${line}\n`);
+}
+
+/** Adds something to the hash of the trace that nobody wants to read, such as a statement. */
+export function recordSilently(text: string): void {
+  addToHash(`${now} ${tasks.getStore()?.process.name} ${text}\n`);
+}
+
+/** In large parts: most texts are short. */
+function addToHash(text: string): void {
+  unhashed += text;
+  if (unhashed.length < 100_000) return;
+  hash.update(unhashed);
+  unhashed = '';
+}
+
+/** Records a fault that happens now. */
+export function recordFault(text: string): void {
+  appliedFaults.push(text);
+  record(`FAULT ${text}`);
+}
+
+/** Returns the fault of this call, if one is planned for it. */
+function nextFault(place: string): CallFault | undefined {
+  const nth = (calls.get(place) ?? 0) + 1;
+  calls.set(place, nth);
+  if (!areFaultsEnabled) return undefined;
+  const fault = callFaults.get(`${place} ${nth}`);
+  if (fault !== undefined) recordFault(`${fault.kind} at ${place} ${nth}`);
+  return fault;
+}
+
+export interface CallOptions {
+  /** The error of this call that a caller can really get. */
+  error(detail: string): Error;
+  /** Latency of the request, and again of the response. */
+  latencyMs?: [min: number, max: number];
+  /** What a fault `delay` adds. */
+  delayMs?: number;
+}
+
+/**
+ * A call that leaves the core. The plan of the history decides: it continues, is delayed, fails, has its effect and loses the
+ * response, or the server is killed before or after it.
+ */
+export async function callOutside<T>(place: string, options: CallOptions, call: () => Promise<T>): Promise<T> {
+  const process = tasks.getStore()?.process;
+  if (process?.isDead) return await never;
+  const fault = nextFault(place)?.kind;
+  if (fault === 'kill before') return await killed(process, place);
+  const [min, max] = options.latencyMs ?? [0, 0];
+  if (max > 0) await sleep(world.between(min, max));
+  if (fault === 'delay') await sleep(options.delayMs ?? 30_000);
+  if (process?.isDead) return await never;
+  if (fault === 'fail') throw options.error(`${place} failed`);
+  const result = await call();
+  if (fault === 'kill after') return await killed(process, place);
+  if (max > 0) await sleep(world.between(min, max));
+  if (process?.isDead) return await never;
+  if (fault === 'lose response') throw options.error(`the response of ${place} was lost`);
+  return result;
+}
+
+function killed(process: SimulatedProcess | undefined, place: string): Promise<never> {
+  process?.kill(place);
+  return never;
+}
+
+/** The same for a call that returns at once, such as a statement of SQLite. Throws if the server is dead. */
+export function callOutsideSync<T>(place: string, error: () => Error, call: () => T): T {
+  const process = tasks.getStore()?.process;
+  if (process?.isDead) throw new SimulatedKill();
+  const fault = nextFault(place)?.kind;
+  if (fault === 'kill before') process?.kill(place);
+  if (process?.isDead) throw new SimulatedKill();
+  if (fault === 'fail') throw error();
+  const result = call();
+  if (fault === 'kill after') process?.kill(place);
+  if (process?.isDead) throw new SimulatedKill();
+  return result;
+}
+
+/** Ends the tasks of a killed server. Only they see it. */
+export class SimulatedKill extends Error {}
+
+// A binary heap.
+function isBefore(a: Task, b: Task): boolean {
+  if (a.at !== b.at) return a.at < b.at;
+  return a.tie === b.tie ? a.seq < b.seq : a.tie < b.tie;
+}
+
+function push(task: Task): void {
+  let index = heap.push(task) - 1;
+  while (index > 0) {
+    const parent = (index - 1) >> 1;
+    if (!isBefore(heap[index] as Task, heap[parent] as Task)) return;
+    swap(index, parent);
+    index = parent;
+  }
+}
+
+function pop(): Task | undefined {
+  const first = heap[0];
+  const last = heap.pop();
+  if (first === undefined || last === undefined || heap.length === 0) return first;
+  heap[0] = last;
+  for (let index = 0; ; ) {
+    let child = 2 * index + 1;
+    if (child >= heap.length) return first;
+    if (child + 1 < heap.length && isBefore(heap[child + 1] as Task, heap[child] as Task)) child += 1;
+    if (!isBefore(heap[child] as Task, heap[index] as Task)) return first;
+    swap(index, child);
+    index = child;
+  }
+}
+
+function swap(a: number, b: number): void {
+  [heap[a], heap[b]] = [heap[b] as Task, heap[a] as Task];
+}
+
+function schedule(run: () => void, delayMs: number, tie: number, context = tasks.getStore()): Task {
+  const task = { at: now + delayMs, tie, seq: seq++, run, context };
+  push(task);
+  return task;
+}
+
+/** What `setTimeout` and `setInterval` return. */
+class VirtualTimer {
+  readonly #run: () => void;
+  readonly #delayMs: number;
+  readonly #context = tasks.getStore();
+  #isInterval: boolean;
+  #task: Task | undefined;
+
+  constructor(run: () => void, delayMs: number | undefined, isInterval: boolean) {
+    this.#run = run;
+    this.#delayMs = Math.max(1, Number(delayMs) || 1);
+    this.#isInterval = isInterval;
+    this.refresh();
+  }
+
+  refresh(): this {
+    if (this.#task) this.#task.run = undefined;
+    const run = () => {
+      this.#task = undefined;
+      if (this.#isInterval) this.refresh();
+      this.#run();
+    };
+    this.#task = schedule(run, this.#delayMs, random(), this.#context);
+    return this;
+  }
+
+  close(): void {
+    this.#isInterval = false;
+    if (this.#task) this.#task.run = undefined;
+    this.#task = undefined;
+  }
+
+  ref = () => this;
+  unref = () => this;
+  hasRef = () => true;
+  [Symbol.dispose]() {
+    this.close();
+  }
+}
+
+const clear = (timer: VirtualTimer | undefined) => timer?.close?.();
+
+const virtualTimers = {
+  setTimeout: (run: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) =>
+    new VirtualTimer(() => run(...args), ms, false),
+  setInterval: (run: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) =>
+    new VirtualTimer(() => run(...args), ms, true),
+  setImmediate: (run: (...args: unknown[]) => void, ...args: unknown[]) => {
+    const task = schedule(() => run(...args), 0, immediateTie);
+    return {
+      close() {
+        task.run = undefined;
+      },
+    };
+  },
+  clearTimeout: clear,
+  clearInterval: clear,
+  clearImmediate: clear,
+};
+
+export function sleep<T = void>(ms?: number, value?: T, options: { signal?: AbortSignal } = {}): Promise<T> {
+  const { signal } = options;
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      timer?.close();
+      reject(Object.assign(new Error('The operation was aborted'), { name: 'AbortError', code: 'ABORT_ERR' }));
+    };
+    let timer: VirtualTimer | undefined;
+    if (signal?.aborted) return abort();
+    timer = new VirtualTimer(
+      () => {
+        signal?.removeEventListener('abort', abort);
+        resolve(value as T);
+      },
+      ms,
+      false,
+    );
+    signal?.addEventListener('abort', abort, { once: true });
+  });
+}
+
+const clock = () => Math.floor(epoch + now + (tasks.getStore()?.process.clockOffsetMs ?? 0));
+
+/** The time of the database, which is the same for all servers. */
+export const databaseTime = () => Math.floor(epoch + now);
+
+class VirtualDate extends realDate {
+  constructor(...args: unknown[]) {
+    if (args.length === 0) super(clock());
+    else super(...(args as [number]));
+  }
+
+  static override now = clock;
+}
+
+/** Replaces time and chance in this process, for ever. */
+export function installWorld(): void {
+  Object.assign(globalThis, virtualTimers, { Date: VirtualDate });
+  Object.assign(timers, virtualTimers);
+  Object.assign(timersPromises, {
+    setTimeout: sleep,
+    setImmediate: (value: unknown) => new Promise((resolve) => virtualTimers.setImmediate(() => resolve(value))),
+  });
+  Object.defineProperty(performance, 'now', { value: () => now, configurable: true });
+  Math.random = () => random();
+  AbortSignal.timeout = (ms) => {
+    const controller = new AbortController();
+    new VirtualTimer(() => controller.abort(new DOMException('timed out', 'TimeoutError')), ms, false);
+    return controller.signal;
+  };
+  const randomBytes = (size: number) => Buffer.from(Array.from({ length: size }, () => Math.floor(random() * 256)));
+  const randomUUID = () => {
+    const hex = randomBytes(16).toString('hex');
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;
+  };
+  Object.assign(crypto, { randomBytes, randomUUID });
+  simulateFileSystem();
+  syncBuiltinESMExports();
+}
+
+const fullDisk = (syscall: string) => Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC', syscall });
+
+/** A server can be killed before every operation on files, and a disk can be full. */
+function simulateFileSystem(): void {
+  const functions = fsp as unknown as Record<string, unknown>;
+  for (const [name, original] of Object.entries(functions)) {
+    if (typeof original !== 'function') continue;
+    functions[name] = (...args: unknown[]) => {
+      const process = tasks.getStore()?.process;
+      if (process === undefined) return original.apply(fsp, args);
+      if (process.isDead) return never;
+      const fault = nextFault('file')?.kind;
+      if (fault === 'kill before') return killed(process, `file ${name}`);
+      if (fault === 'fail') return Promise.reject(fullDisk(name));
+      const result = original.apply(fsp, args);
+      if (name === 'open')
+        result.then(
+          (file: FileHandle) => process.openFiles.add(file),
+          () => undefined,
+        );
+      return result;
+    };
+  }
+}
+
+const turn = () => new Promise((resolve) => realSetImmediate(resolve));
+/** Resources that exist without work in progress. */
+const idleResources = new Set(['Immediate', 'PipeWrap', 'TTYWrap', 'Timeout', 'MessagePort', 'TickObject']);
+const hasRealWork = () => process.getActiveResourcesInfo().some((type) => !idleResources.has(type));
+
+/**
+ * Runs tasks until `isDone`. Real operations on files end before virtual time goes on, which makes their duration irrelevant.
+ * Returns false if that does not happen until `maxMs`.
+ */
+export async function runUntil(isDone: () => boolean, maxMs = Number.POSITIVE_INFINITY): Promise<boolean> {
+  for (;;) {
+    await turn();
+    while (hasRealWork()) await turn();
+    if (isDone()) return true;
+    const task = nextTask();
+    if (task === undefined || task.at > maxMs) return false;
+    if (task.run === undefined || task.context?.process.isDead) continue;
+    const { pausedUntil = 0 } = task.context?.process ?? {};
+    // A server is not paused within a transaction, because that would stop all others.
+    if (pausedUntil > task.at && task.tie !== immediateTie) {
+      task.at = pausedUntil;
+      push(task);
+      continue;
+    }
+    now = Math.max(now, task.at);
+    tasks.run(task.context, task.run);
+  }
+}
+
+/** The next task or, while a server is in a transaction, the next one of that server. */
+function nextTask(): Task | undefined {
+  if (writer === undefined) return pop();
+  const others: Task[] = [];
+  let task = pop();
+  while (task !== undefined && task.context?.process !== writer) {
+    others.push(task);
+    task = pop();
+  }
+  for (const other of others) push(other);
+  return task;
+}
+
+/** Runs a function in virtual time to its end. For preparations and checks, outside of a history. */
+export async function runToEnd<T>(work: () => Promise<T>): Promise<T> {
+  let result: { value: T } | { error: unknown } | undefined;
+  tasks.run(undefined, work).then(
+    (value) => {
+      result = { value };
+    },
+    (error) => {
+      result = { error };
+    },
+  );
+  await runUntil(() => result !== undefined);
+  if (result === undefined) throw new Error('the work waits for something that never comes');
+  if ('error' in result) throw result.error;
+  return result.value;
+}
