@@ -17,6 +17,6 @@ const { enableCompileCache } = await import('node:module');
 enableCompileCache();
 // The SQLite driver requests a process report, which would otherwise do a reverse DNS lookup of every network address.
 process.report.excludeNetwork = true;
-const builtProgram = join(buildFolder(), 'program.js');
+const builtProgram = join(buildFolder(), 'program.mjs');
 const { runCommandLine } = await import(existsSync(builtProgram) ? builtProgram : '../src/cli/program.ts');
 await runCommandLine(process.argv);

@@ -17,13 +17,10 @@ const entryPoints = [
   'src/shell/spawn-server.ts',
   'src/store/ledger/verify-thread.ts',
 ];
-/**
- * Not bundled, and part of a release: packages with native code; swagger-ui, which finds files relative to its own; yaml and
- * static, which swagger-ui loads too.
- */
-export const installedPackages = ['better-sqlite3', 'pg', '@fastify/swagger-ui', '@fastify/static', 'yaml'];
-/** Not bundled either: Fastify loads them only for features that Bursar does not use. */
-const unusedPackages = ['@fastify/fast-json-stringify-compiler', 'light-my-request'];
+/** Not bundled, and part of a release: native code; swagger-ui, which finds files relative to its own, and loads static too. */
+export const installedPackages = ['better-sqlite3', '@fastify/swagger-ui', '@fastify/static'];
+/** Not bundled either: Fastify and pg load them only for features that Bursar does not use. */
+const unusedPackages = ['@fastify/fast-json-stringify-compiler', 'light-my-request', 'pg-native'];
 
 export async function build() {
   const folder = buildFolder();
@@ -36,6 +33,8 @@ export async function build() {
       entryPoints,
       outdir: temporary,
       entryNames: '[name]',
+      // For `.js` Node would search and read a package.json for each file.
+      outExtension: { '.js': '.mjs' },
       bundle: true,
       splitting: true,
       platform: 'node',
@@ -46,22 +45,32 @@ export async function build() {
       minifySyntax: true,
       external: [...installedPackages, ...unusedPackages],
       logLevel: 'warning',
+      plugins: [compiledConfigSchema],
       // CommonJS packages load Node's modules by `require`.
       banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     });
-    runScript('scripts/build-clients.mjs', join(temporary, 'clients'));
-    runScript('web/build.mjs', join(temporary, 'web'));
+    runScript('scripts/build-clients.mjs', [join(temporary, 'clients')]);
+    runScript('web/build.mjs', [join(temporary, 'web')]);
     install(temporary, folder);
   } catch (error) {
     console.error(`The build failed, so Bursar starts more slowly: ${error.message}`);
   }
 }
 
-/** Runs a script that builds a part into a folder, by the Node that Bursar uses: an old one on this machine cannot do it. */
-function runScript(script, folder) {
+/** Compiles the schema of the configuration here instead of at every start. */
+const compiledConfigSchema = {
+  name: 'compiled-config-schema',
+  setup({ onLoad }) {
+    const contents = () => runScript('scripts/compile-config-schema.ts', [], { maxBuffer: 2 ** 24 });
+    onLoad({ filter: /\/src\/config\/schema-validators\.ts$/ }, () => ({ contents: contents(), resolveDir: root }));
+  },
+};
+
+/** Runs a script by the Node that Bursar uses: an old one on this machine cannot do it. */
+function runScript(script, args = [], options = { stdio: 'inherit' }) {
   const pinnedNode = join(root, 'node_modules/.bin/node');
   const node = existsSync(pinnedNode) ? pinnedNode : process.execPath;
-  execFileSync(node, [join(root, script), folder], { stdio: 'inherit' });
+  return execFileSync(node, [join(root, script), ...args], options);
 }
 
 function install(temporary, folder) {

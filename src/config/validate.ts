@@ -1,5 +1,5 @@
 import { Resolver } from 'node:dns';
-import { Ajv, type ErrorObject } from 'ajv';
+import type { ErrorObject } from 'ajv';
 import { closest } from 'fastest-levenshtein';
 import ipaddr from 'ipaddr.js';
 import { BursarError, type FieldError } from '../domain/errors.ts';
@@ -9,19 +9,9 @@ import { findIsolationErrors } from './isolation-keys.ts';
 import { isLoopback } from './loopback.ts';
 import { findProviderErrors } from './oidc-keys.ts';
 import { type References, referencesKey } from './references.ts';
-import { type Config, ConfigSchema } from './schema.ts';
-import { engineSchemas } from './system-schema.ts';
+import type { Config } from './schema.ts';
+import { schemaValidator } from './schema-validators.ts';
 import { findParameterError, findPlaceholderError } from './tool-parameters.ts';
-
-// Ajv need not validate our own schemas, nor optimise code that runs once: that takes longer than everything else here.
-const ajv = new Ajv({
-  allErrors: true,
-  useDefaults: true,
-  strict: false,
-  verbose: true,
-  validateSchema: false,
-  code: { optimize: false },
-});
 
 /**
  * Returns the configuration with defaults and its references, frozen. Throws one `invalid_config` error that lists all
@@ -29,8 +19,7 @@ const ajv = new Ajv({
  */
 export function validateConfig(value: unknown, source: string, references?: References): Config {
   const config = structuredClone(value);
-  // Ajv keeps what it has compiled.
-  const validate = ajv.compile(ConfigSchema);
+  const validate = schemaValidator('config');
   const schemaErrors = validate(config)
     ? validateEngines(config)
     : (validate.errors ?? []).flatMap((error) => toFieldErrors(error));
@@ -64,7 +53,7 @@ function withoutValues({ field, message }: FieldError, { templates, textByValue 
 function validateEngines(config: unknown): FieldError[] {
   const { systems } = config as Config;
   return Object.entries(systems).flatMap(([name, { engine }]) => {
-    const validateEngine = ajv.compile(engineSchemas[engine.kind]);
+    const validateEngine = schemaValidator(engine.kind);
     if (validateEngine(engine)) return [];
     return (validateEngine.errors ?? []).flatMap((error) => toFieldErrors(error, `systems.${name}.engine`));
   });

@@ -26,7 +26,7 @@ describe('the built program', () => {
     assert.match(run(), /^\d+\.\d+\.\d+\n$/);
     const built = await findBuildFolder();
     mkdirSync(built, { recursive: true });
-    writeFileSync(join(built, 'program.js'), `export const runCommandLine = () => console.log('from the build');`);
+    writeFileSync(join(built, 'program.mjs'), `export const runCommandLine = () => console.log('from the build');`);
     assert.equal(run(), 'from the build\n');
     utimesSync(join(folder, 'src/main.ts'), 1, 1);
     assert.match(run(), /^\d+\.\d+\.\d+\n$/);
