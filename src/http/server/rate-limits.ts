@@ -145,8 +145,10 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
 
 /** Returns a function that finds the counter of a caller. */
 function createCounters(policy: RatePolicy): (key: string) => Counter {
-  const counters = new LRUCache<string, Counter>({ max: maxCallers });
+  // Created on first use: it allocates its memory at once, and a server may never need it.
+  let counters: LRUCache<string, Counter> | undefined;
   return (key) => {
+    counters ??= new LRUCache({ max: maxCallers });
     let counter = counters.get(key);
     if (counter === undefined) {
       counter = { policy, fullAt: 0 };
