@@ -3,9 +3,10 @@ import { parseDatabaseUrl } from '../../config/database-url.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { checkServer } from './check-server.ts';
 import type { Db } from './handle.ts';
-import { migrate } from './migrations.ts';
+import { applyMigrations, listPendingMigrations } from './migrations.ts';
 import { type DatabaseObserver, noObserver } from './observer.ts';
 import { openPostgres, type PostgresSettings } from './postgres.ts';
+import { requireExpectedSchema } from './schema-check.ts';
 import { openSqlite } from './sqlite.ts';
 
 export interface DatabaseSettings {
@@ -23,16 +24,23 @@ export async function openDatabase(
   dataFolder: string,
   observer: DatabaseObserver = noObserver,
 ): Promise<Db> {
-  await migrateDatabase(settings, dataFolder);
-  return connectDatabase(settings, dataFolder, observer);
+  const db = connectDatabase(settings, dataFolder, observer);
+  try {
+    await checkServer(db, settings.url);
+    if ((await listPendingMigrations(db)).length > 0) await migrateDatabase(settings, dataFolder);
+    await requireExpectedSchema(db);
+    return db;
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
 }
 
 /** A migration may change every row of a large table, so its statements have no time limit. */
 async function migrateDatabase(settings: DatabaseSettings, dataFolder: string): Promise<void> {
   const db = connectDatabase({ ...settings, statementTimeoutSeconds: 0 }, dataFolder);
   try {
-    await checkServer(db, settings.url);
-    await migrate(db);
+    await applyMigrations(db);
   } finally {
     await db.destroy();
   }

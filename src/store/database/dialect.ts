@@ -41,6 +41,8 @@ export interface Dialect {
    * start on the new schema, but one that runs continues. On SQLite there is only one instance.
    */
   hasOlderInstance(db: Handle): Promise<boolean>;
+  /** Whether `select … from name` finds a table. */
+  hasTable(db: Handle, name: string): Promise<boolean>;
   /** SQL that describes the schema, as `schema-check.ts` needs it. */
   schemaQuery: string;
   /** The schema of the tables. SQLite has none. */
@@ -76,6 +78,10 @@ export const sqliteDialect: Dialect = {
   isRetryableConflict: () => false,
   hasOlderInstance: async () => false,
   listServers: async () => [],
+  async hasTable(db, name) {
+    const { rows } = await sql`select 1 from sqlite_master where type = 'table' and name = ${name}`.execute(db);
+    return rows.length > 0;
+  },
   schemaQuery: sqliteSchemaQuery,
   schemaName: async () => null,
   async foreignKeys(db) {
@@ -139,6 +145,10 @@ export const postgresDialect: Dialect = {
   async hasOlderInstance(db) {
     const { rows } = await sql`select 1 from pg_stat_activity
       where datname = current_database() and application_name like 'bursar %' limit 1`.execute(db);
+    return rows.length > 0;
+  },
+  async hasTable(db, name) {
+    const { rows } = await sql`select 1 where to_regclass(${name}) is not null`.execute(db);
     return rows.length > 0;
   },
   schemaQuery: postgresSchemaQuery,

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
-import { Migrator } from 'kysely/migration';
+import { type Migration, Migrator } from 'kysely/migration';
 import { BursarError } from '../../domain/errors.ts';
+import type { Dialect } from './dialect.ts';
 import type { Db } from './handle.ts';
 import { type MigrationNote, migrationNotes } from './migration-notes.ts';
 import { initialSchema } from './migrations/0001-initial-schema.ts';
@@ -30,9 +31,8 @@ import { findSchemaDifferences, requireExpectedSchema } from './schema-check.ts'
 const firstMigration = '0001-ground';
 
 /** Migrations are never changed or renamed after their release: databases store the names of those they have. */
-export function createMigrator(db: Db): Migrator {
-  const dialect = db.backend.dialect;
-  const migrations = {
+function createMigrations(dialect: Dialect): Record<string, Migration> {
+  return {
     [firstMigration]: initialSchema(dialect),
     '0002-systems': systems,
     '0003-events-and-webhooks': eventsAndWebhooks(dialect),
@@ -55,7 +55,10 @@ export function createMigrator(db: Db): Migrator {
     '0020-response-secrets': responseSecrets,
     '0021-indexes': indexes(dialect),
   };
-  return new Migrator({ db, provider: { getMigrations: async () => migrations } });
+}
+
+export function createMigrator(db: Db): Migrator {
+  return new Migrator({ db, provider: { getMigrations: async () => createMigrations(db.backend.dialect) } });
 }
 
 export interface SchemaStatus {
@@ -71,15 +74,19 @@ export async function getSchemaStatus(db: Db): Promise<SchemaStatus> {
   return { applied, pending, differences: pending.length === 0 ? await findSchemaDifferences(db) : [] };
 }
 
+/** Reads the table of Kysely itself: Kysely would first read the columns of all tables, at every start. */
 async function listMigrations(db: Db): Promise<{ applied: string[]; pending: string[] }> {
-  const migrations = await createMigrator(db).getMigrations();
-  const names = (isApplied: boolean) =>
-    migrations.filter(({ executedAt }) => (executedAt !== undefined) === isApplied).map(({ name }) => name);
-  const applied = names(true);
-  const pending = names(false);
-  // Without any of them, the table of migrations may not exist.
-  if (applied.length > 0) await requireKnownMigrations(db, [...applied, ...pending]);
-  return { applied, pending };
+  const known = Object.keys(createMigrations(db.backend.dialect));
+  if (!(await db.backend.dialect.hasTable(db, 'kysely_migration'))) return { applied: [], pending: known };
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
+  if (rows.some(({ name }) => !known.includes(name))) {
+    throw new BursarError(
+      'schema_too_new',
+      `The database has migrations that this version of Bursar does not know (it knows ${known.length}). Use a newer version.`,
+    );
+  }
+  const isApplied = (name: string) => rows.some((row) => row.name === name);
+  return { applied: known.filter(isApplied), pending: known.filter((name) => !isApplied(name)) };
 }
 
 /**
@@ -107,8 +114,8 @@ function requireNote(name: string): MigrationNote {
 }
 
 /** Throws if servers are running that would fail after one of the migrations, or write in the old format. */
-async function requireNoOldServers(db: Db): Promise<void> {
-  const breaking = (await listPendingMigrations(db)).find(({ isCompatible }) => !isCompatible);
+async function requireNoOldServers(db: Db, pending: readonly PendingMigration[]): Promise<void> {
+  const breaking = pending.find(({ isCompatible }) => !isCompatible);
   if (breaking === undefined || breaking.name === firstMigration) return;
   const servers = await db.backend.dialect.listServers(db);
   if (servers.length === 0) return;
@@ -121,18 +128,9 @@ async function requireNoOldServers(db: Db): Promise<void> {
 
 /** Applies the pending migrations. Other instances that start meanwhile wait. */
 export async function applyMigrations(db: Db): Promise<void> {
-  const migrator = createMigrator(db);
-  await requireNoOldServers(db);
-  const { error } = await migrator.migrateToLatest();
+  const pending = await listPendingMigrations(db);
+  if (pending.length === 0) return;
+  await requireNoOldServers(db, pending);
+  const { error } = await createMigrator(db).migrateToLatest();
   if (error !== undefined) throw error;
-}
-
-/** Kysely lists only the migrations that it is given, so a database of a newer version would seem to be up to date. */
-async function requireKnownMigrations(db: Db, known: readonly string[]): Promise<void> {
-  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
-  if (rows.every(({ name }) => known.includes(name))) return;
-  throw new BursarError(
-    'schema_too_new',
-    `The database has migrations that this version of Bursar does not know (it knows ${known.length}). Use a newer version.`,
-  );
 }
