@@ -28,7 +28,7 @@ export const families = {
     buckets: requestSeconds,
     help:
       'Time from the headers of a request to the end of its response, by route and status class (2xx to 5xx, or aborted ' +
-      'by the client). Of an event stream: to its first byte. Requests for unknown paths have the route "unmatched".',
+      'by the client). Of an event stream: to its first byte. Requests for unknown paths, and with methods that a path does not support, have the route "unmatched".',
   },
   bursar_upload_bytes_total: { type: 'counter', labels: [], help: 'Bytes of submitted zips that were received.' },
   bursar_download_bytes_total: {

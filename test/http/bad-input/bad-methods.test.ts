@@ -177,10 +177,11 @@ describe('a method that no path supports', () => {
   }
 });
 
-test('a method that is not supported is rejected with 401 if the token is missing', async () => {
-  for (const [path] of paths) {
+test('a method that is not supported is rejected without a token too, as an unknown path is', async () => {
+  for (const [path, supported] of paths) {
     const response = await sendRawRequest(server.url, { method: 'PUT', path, body: 'hello' });
-    assertProblem(response, { status: 401, code: 'token_missing' });
+    assertProblem(response, { status: 405, code: 'method_not_allowed', message: /Use (GET|POST)/ });
+    assert.deepEqual(response.headers.get('allow')?.split(', ').sort(), [...supported].sort());
   }
 });
 
