@@ -1,7 +1,7 @@
 // Bundles the program, unless this was already done for the current sources: Node loads a few files faster than a
 // thousand. If the build fails, Bursar runs from its sources.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildFolder, buildRoot } from '../bin/build-folder.mjs';
@@ -17,8 +17,8 @@ const entryPoints = [
   'src/shell/spawn-server.ts',
   'src/store/ledger/verify-thread.ts',
 ];
-/** Not bundled, and part of a release: native code; swagger-ui, which finds files relative to its own, and loads static too. */
-export const installedPackages = ['better-sqlite3', '@fastify/swagger-ui', '@fastify/static'];
+/** Not bundled, because of its native code, and part of a release. */
+export const installedPackages = ['better-sqlite3'];
 /** Not bundled either: Fastify and pg load them only for features that Bursar does not use. */
 const unusedPackages = ['@fastify/fast-json-stringify-compiler', 'light-my-request', 'pg-native'];
 
@@ -49,6 +49,7 @@ export async function build() {
       // CommonJS packages load Node's modules by `require`.
       banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     });
+    cpSync(join(root, 'node_modules/@fastify/swagger-ui/static'), join(temporary, 'swagger-ui'), { recursive: true });
     runScript('scripts/build-clients.mjs', [join(temporary, 'clients')]);
     runScript('web/build.mjs', [join(temporary, 'web')]);
     install(temporary, folder);

@@ -1,24 +1,41 @@
-import swaggerUi from '@fastify/swagger-ui';
+import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
+import { sendStaticFile } from '../response/static-file.ts';
 import { errorPage } from './error-reference.ts';
 
+/** Swagger UI itself. The build has a copy of it. */
+const swaggerUiFolder = fileURLToPath(
+  import.meta.url.endsWith('.mjs')
+    ? new URL('./swagger-ui/', import.meta.url)
+    : new URL('../../../node_modules/@fastify/swagger-ui/static/', import.meta.url),
+);
+
+const contentSecurityPolicy = [
+  "default-src 'self'",
+  // Its style sheet has icons in it.
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "object-src 'none'",
+].join('; ');
+
 /** Serves the pages for people: the API reference, where requests can be sent, and the error codes. */
-export async function registerDocsPages(app: FastifyInstance): Promise<void> {
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    staticCSP: {
-      'default-src': "'self'",
-      // Its style sheet has icons in it.
-      'img-src': "'self' data:",
-      'base-uri': "'none'",
-      'frame-ancestors': "'none'",
-      'object-src': "'none'",
-    },
-    theme: { title: 'Bursar' },
-    // The other layout has a bar that loads other OpenAPI documents, with a style element in its logo.
-    uiConfig: { layout: 'BaseLayout', plugins: [keepTokenInTab], requestInterceptor: prepareRequest } as object,
-  });
-  app.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
+export function registerDocsPages(app: FastifyInstance): void {
+  const options = { schema: { hide: true } };
+  app.get('/docs', options, (_request, reply) =>
+    reply.type('text/html; charset=utf-8').header('content-security-policy', contentSecurityPolicy).send(referencePage),
+  );
+  app.get('/docs/static/swagger-initializer.js', options, (_request, reply) =>
+    reply.type('text/javascript; charset=utf-8').send(initializer()),
+  );
+  app.get('/docs/static/:file', options, (request, reply) =>
+    sendStaticFile(
+      reply.header('content-security-policy', contentSecurityPolicy),
+      swaggerUiFolder,
+      (request.params as { file: string }).file,
+    ),
+  );
+  app.get('/docs/errors', options, (_request, reply) =>
     reply
       .type('text/html; charset=utf-8')
       .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
@@ -26,7 +43,37 @@ export async function registerDocsPages(app: FastifyInstance): Promise<void> {
   );
 }
 
-// The functions below run in the browser: swagger-ui gets their source text, so they can use nothing of this module.
+const referencePage = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Bursar</title>
+<link rel="stylesheet" href="/docs/static/swagger-ui.css">
+<link rel="stylesheet" href="/docs/static/index.css">
+<link rel="icon" type="image/png" href="/docs/static/favicon-32x32.png" sizes="32x32">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="/docs/static/swagger-ui-bundle.js"></script>
+<script src="/docs/static/swagger-initializer.js"></script>
+</body>
+</html>
+`;
+
+/** The script that starts Swagger UI. Its other layout has a bar that loads other OpenAPI documents. */
+const initializer = () => `SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#swagger-ui',
+  deepLinking: true,
+  layout: 'BaseLayout',
+  validatorUrl: null,
+  presets: [SwaggerUIBundle.presets.apis],
+  plugins: [${keepTokenInTab}],
+  requestInterceptor: ${prepareRequest},
+});
+`;
+
+// The functions below run in the browser: the script has their source text, so they can use nothing of this module.
 
 interface SwaggerUi {
   authActions: { restoreAuthorization(state: { authorized: unknown }): void };

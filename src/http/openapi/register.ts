@@ -65,7 +65,7 @@ export async function registerOpenApi(
   });
   await app.register(async (instance) => {
     instance.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply));
-    await registerDocsPages(instance);
+    registerDocsPages(instance);
     instance.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
   });
 }

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
-import fastifyStatic, { type SendOptions } from '@fastify/static';
+import type { SendOptions } from '@fastify/send';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
 import { startPage } from '../request/browser.ts';
+import { sendStaticFile } from '../response/static-file.ts';
 import { addResource } from './resource.ts';
 
 /** Scripts, styles and data from this server only. Previews of images are read by the page and shown as blobs. */
@@ -26,17 +27,16 @@ const page = { access: null, isPage: true, schema } as const;
  * Serves the web page. It needs no session: the page itself has no data, and asks the user to sign in. `folder` is null if the
  * server runs from its sources.
  */
-export async function webAppRoutes(app: FastifyInstance, folder: string | null): Promise<void> {
+export function webAppRoutes(app: FastifyInstance, folder: string | null): void {
   const root = folder !== null && existsSync(folder) ? folder : null;
-  if (root !== null) await app.register(fastifyStatic, { root, serve: false, preCompressed: true });
 
-  function sendFile(reply: FastifyReply, path: string, options: SendOptions): FastifyReply {
-    if (root !== null) return reply.header('vary', 'Accept-Encoding').sendFile(path, options);
+  async function sendFile(reply: FastifyReply, path: string, options: SendOptions): Promise<FastifyReply> {
+    if (root !== null) return await sendStaticFile(reply, root, path, options);
     const message = 'This server has no web page, because its build is missing: restart it with npm start.';
     throw new BursarError('not_found', message);
   }
 
-  function sendIndex(reply: FastifyReply): FastifyReply {
+  function sendIndex(reply: FastifyReply): Promise<FastifyReply> {
     reply
       .header('content-security-policy', contentSecurityPolicy)
       .header('referrer-policy', 'same-origin')

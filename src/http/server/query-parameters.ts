@@ -9,8 +9,8 @@ const maxReportedNames = 20;
 /**
  * Rejects query parameters that the schema of the route does not have, on every route that is added afterwards: a
  * misspelt filter would otherwise return everything. A route whose schema allows additional
- * properties is exempt. Also rejects numbers that are not decimal. The pages of Swagger UI handle
- * their own parameters.
+ * properties is exempt. Also rejects numbers that are not decimal. The pages under /docs/ accept
+ * any parameter.
  */
 export function checkQueryParameters(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {

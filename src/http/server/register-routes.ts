@@ -159,6 +159,6 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limi
   await app.register(async (instance) => {
     instance.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply));
     clientRoutes(instance, deps.services.clients, browser);
-    await webAppRoutes(instance, deps.webFolder);
+    webAppRoutes(instance, deps.webFolder);
   });
 }

@@ -74,7 +74,7 @@ const maxDrainMs = 30_000;
 
 const handshakeTimeoutMs = 10_000;
 
-const methods: string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /** Creates the HTTP server. Each route validates a request, calls one service and sends the result. */
 export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
@@ -145,8 +145,8 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     limits.anonymous(request, reply);
     const { method, url } = request;
     // Routes for the other methods of each path would take a tenth of the start.
-    const supported = methods.filter((each) => app.findRoute({ method: each as HTTPMethods, url }) !== null);
-    if (supported.length > 0 && !supported.includes(method)) {
+    const supported = methods.filter((each) => app.findRoute({ method: each, url }) !== null);
+    if (supported.length > 0) {
       const allow = supported.join(', ');
       reply.header('allow', allow);
       return new BursarError('method_not_allowed', `${method} is not supported on this path. Use ${allow}.`);
@@ -187,11 +187,6 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
       deps.log.error({ reqId: request.id, err: error }, 'request failed');
     return reply;
   });
-  // For a file that a page of Swagger UI does not have. Every other unknown path is rejected before its body is read.
-  app.setNotFoundHandler(async (request, reply) => {
-    throw notFound(request, reply);
-  });
-
   cache.install(app.server);
   superviseConnections(app, {
     limits: deps.connectionLimits,

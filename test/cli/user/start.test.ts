@@ -6,13 +6,7 @@ import { build, type Metafile } from 'esbuild';
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 
 /** The packages that the server's own code loads. */
-const external = [
-  'better-sqlite3',
-  'pg',
-  '@fastify/swagger-ui',
-  'light-my-request',
-  '@fastify/fast-json-stringify-compiler',
-];
+const external = ['better-sqlite3', 'pg-native', 'light-my-request', '@fastify/fast-json-stringify-compiler'];
 
 async function bundle(entryPoint: string): Promise<Metafile['outputs']> {
   const { metafile } = await build({
