@@ -8,17 +8,21 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const isQuick = process.argv.includes('--quick');
 
 // By its path: version 6, which dependency-cruiser needs, has a `tsc` too. One thread, because its threads check shared
-// types once each, and other checks use the other cores.
-const tsc = ['node', 'node_modules/typescript-7/bin/tsc', '--noEmit', '--singleThreaded'];
-const quickChecks = [
-  ['types', ...tsc],
+// types once each, and other checks use the other cores. It checks again only what has changed since the last run.
+const tsc = ['node', 'node_modules/typescript-7/bin/tsc', '--build', '--singleThreaded'];
+const typeProjects = [
+  // src, and everything that runs beside it.
+  '.',
   // With the types of a browser, and without those of Node.
-  ['types of the client', ...tsc, '-p', 'clients/typescript'],
+  'clients/typescript',
   // With the built-ins of the oldest Node that users may have. Tests run some of this code on it, this checks all of it.
-  ["types of the users' programs on the oldest Node", ...tsc, '-p', 'test/oldest-node'],
-  ['types of the web page', ...tsc, '-p', 'web'],
+  'test/oldest-node',
+  'web',
   // They run code in the page, so that they need the types of both.
-  ['types of the tests of the web page', ...tsc, '-p', 'test/web'],
+  'test/web',
+];
+const quickChecks = [
+  ['types', ...tsc, ...typeProjects],
   ['lint', 'biome', 'ci', '--error-on-warnings', '.'],
   ['layering', 'depcruise', '--config', '.dependency-cruiser.cjs', 'src', 'web/src'],
 ];

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { type FastifyInstance, fastify } from 'fastify';
+import type {} from '../../../src/http/request/authentication.ts'; // It declares `caller`.
 import { createResponseCache } from '../../../src/http/server/response-cache.ts';
 
 const forever = Number.POSITIVE_INFINITY;
