@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { readProcessFile } from '../test/support/process-file.ts';
 
 /** The server under test has one CPU, the load generator another one. */
 export const serverCpu = 0;
@@ -27,9 +28,10 @@ export function cpuSeconds(pid: number | undefined): number {
   return [String(pid), ...children].reduce((sum, id) => sum + processCpuSeconds(id), 0);
 }
 
+/** Zero for a process that has ended, as an ssh does that the server had started. */
 function processCpuSeconds(pid: string): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  const [user, system] = stat
+  const stat = readProcessFile(pid, 'stat');
+  const [user = 0, system = 0] = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
     .slice(11, 13);

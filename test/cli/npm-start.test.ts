@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { killGroup } from '../support/attempt.ts';
 import { removeDataFolder } from '../support/data-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -29,7 +30,7 @@ async function npmStart(t: TestContext) {
     isClosed = true;
   });
   t.after(async () => {
-    if (!isClosed) process.kill(-pid, 'SIGKILL');
+    if (!isClosed) killGroup(npm.pid);
     await closed;
     await removeDataFolder(data);
   });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { descriptorServer } from './attack-programs.ts';
 import type { AttackTargets } from './attacks.ts';
+import { killAll } from './attempt.ts';
 import { createPrivateFile, removePrivateFile } from './private-file.ts';
 
 /** The environment variable with the private file in /etc for tests of an account that cannot create it. */
@@ -116,7 +117,7 @@ export async function createAttackTargets(
     findHiddenProcess() {
       const rows = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,args='], { encoding: 'utf8' }).split('\n');
       const pids = rows.filter((row) => row.includes(`${mark} 300`)).map((row) => Number.parseInt(row, 10));
-      for (const pid of pids) process.kill(pid, 'SIGKILL');
+      killAll(pids);
       return pids.length > 0;
     },
     close() {

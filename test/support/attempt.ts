@@ -7,6 +7,12 @@ export function attempt(action: () => boolean): boolean {
   }
 }
 
+/** Kills processes that may have ended. */
 export function killAll(pids: readonly number[]): void {
   for (const pid of pids) attempt(() => process.kill(pid, 'SIGKILL'));
+}
+
+/** Kills the processes of a group that may have ended. `leader` is undefined if it could not be started. */
+export function killGroup(leader: number | undefined): void {
+  if (leader !== undefined) killAll([-leader]);
 }

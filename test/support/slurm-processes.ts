@@ -1,28 +1,29 @@
-import { readdirSync, readFileSync, readlinkSync, rmdirSync } from 'node:fs';
+import { readdirSync, readlinkSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { attempt } from './attempt.ts';
+import { readProcessFile } from './process-file.ts';
 
 /** Finds jobs and slurmstepd processes, which outlive slurmd, by their working directory or environment. */
 export function findClusterProcesses(folder: string): number[] {
   return readdirSync('/proc').flatMap((name) => {
-    if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];
-    const isInside = attempt(() => readlinkSync(`/proc/${name}/cwd`).startsWith(folder));
-    const refersToIt = attempt(() => readFileSync(`/proc/${name}/environ`, 'latin1').includes(`${folder}/`));
-    return isInside || refersToIt ? Number(name) : [];
+    const pid = Number(name);
+    if (!Number.isInteger(pid) || pid === process.pid) return [];
+    const isInside = attempt(() => readlinkSync(`/proc/${pid}/cwd`).startsWith(folder));
+    return isInside || readProcessFile(pid, 'environ').includes(`${folder}/`) ? pid : [];
   });
 }
 
 /** Finds the processes of one node. slurmstepd processes come first: they would report the death of their jobs. */
 export function findNodeProcesses(folder: string, node: string): number[] {
   const jobs = findClusterProcesses(folder).filter((pid) =>
-    attempt(() => readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`SLURMD_NODENAME=${node}\0`)),
+    readProcessFile(pid, 'environ').includes(`SLURMD_NODENAME=${node}\0`),
   );
-  const parents = jobs.map((pid) => Number(readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ')[1]));
+  const parents = jobs.map((pid) => Number(/^PPid:\s*(\d+)/m.exec(readProcessFile(pid, 'status'))?.[1] ?? 0));
   return [...findStepDaemons(parents), ...jobs];
 }
 
 export function findStepDaemons(pids: readonly number[]): number[] {
-  return pids.filter((pid) => attempt(() => readFileSync(`/proc/${pid}/comm`, 'latin1').startsWith('slurmstepd')));
+  return pids.filter((pid) => readProcessFile(pid, 'comm').startsWith('slurmstepd'));
 }
 
 /** Removes the cgroups of a node, which Slurm leaves behind. */

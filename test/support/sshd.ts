@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { SshShellOptions } from '../../src/shell/ssh-shell.ts';
+import { killAll } from './attempt.ts';
 import { daemonPath } from './daemons.ts';
 import { freePorts } from './ports.ts';
 import { until } from './until.ts';
@@ -82,7 +83,7 @@ export async function startSshd({ canHang = false } = {}): Promise<TestSshd> {
     server = null;
     if (stopped?.pid === undefined || stopped.exitCode !== null) return;
     const exit = once(stopped, 'exit');
-    for (const pid of [stopped.pid, ...descendantsOf(stopped.pid)]) kill(pid);
+    killAll([stopped.pid, ...descendantsOf(stopped.pid)]);
     await exit;
   }
 
@@ -161,14 +162,6 @@ function descendantsOf(pid: number): number[] {
   return childrenOf(pid);
 }
 
-function kill(pid: number) {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // The process has already ended.
-  }
-}
-
 /** Finds the background ssh processes (ControlMaster) that hold shared connections. */
 export function findControlMasters(controlFolder: string): number[] {
   const lines = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
@@ -177,5 +170,5 @@ export function findControlMasters(controlFolder: string): number[] {
 }
 
 export function killControlMasters(controlFolder: string): void {
-  for (const pid of findControlMasters(controlFolder)) kill(pid);
+  killAll(findControlMasters(controlFolder));
 }

@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +8,7 @@ import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
 import { createLocalEngine, type LocalEngineOptions } from '../../../src/engines/local/engine.ts';
 import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
 import { shareCompileCache } from '../../support/compile-cache.ts';
+import { readProcessFile } from '../../support/process-file.ts';
 import type { EngineHarness, JobOverrides } from '../engine-harness.ts';
 import { eventually, neverAborted, observeAll } from '../observing.ts';
 
@@ -108,25 +108,17 @@ export async function cancelAllJobs(engine: Engine): Promise<void> {
   });
 }
 
-/** Returns the pids of processes with the text in their command line or (on Linux) in their environment. */
 /** The supervisor of a job exits a moment after it has recorded the end. */
 export async function assertNoProcessLeft(jobId: string): Promise<void> {
   await eventually(`no process of ${jobId} is left`, async () => processesMentioning(jobId).length === 0);
 }
 
+/** Returns the pids of processes with the text in their command line or (on Linux) in their environment. */
 export function processesMentioning(text: string): number[] {
   const rows = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
   return rows.flatMap((row) => {
     const [, pid, stat, command] = /^\s*(\d+)\s+(\S+)\s+(.*)$/.exec(row) ?? [];
     if (pid === undefined || stat?.startsWith('Z') || Number(pid) === process.pid) return [];
-    return `${command} ${readEnvironment(pid)}`.includes(text) ? Number(pid) : [];
+    return `${command} ${readProcessFile(pid, 'environ')}`.includes(text) ? Number(pid) : [];
   });
-}
-
-function readEnvironment(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, 'latin1');
-  } catch {
-    return '';
-  }
 }

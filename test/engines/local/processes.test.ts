@@ -7,6 +7,7 @@ import type { ProcessTable } from '../../../src/engines/local/process-table.ts';
 import { isAlive } from '../../../src/engines/local/processes.ts';
 import { linuxProcesses } from '../../../src/engines/local/processes-linux.ts';
 import { psProcesses } from '../../../src/engines/local/processes-ps.ts';
+import { killGroup } from '../../support/attempt.ts';
 import { eventually } from '../observing.ts';
 
 // `ps` is used on systems without /proc, but can be tested everywhere.
@@ -21,11 +22,7 @@ async function withGroup(body: (leader: ChildProcess, pid: number) => Promise<vo
     await once(leader, 'spawn');
     await body(leader, pid);
   } finally {
-    try {
-      process.kill(-pid, 'SIGKILL');
-    } catch {
-      // all processes have ended
-    }
+    killGroup(pid);
   }
 }
 

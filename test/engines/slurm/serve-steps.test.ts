@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { serveStepsBash } from '../../../src/engines/slurm/serve-steps.ts';
 import { answerSeconds, requestFolder, srunProgram } from '../../../src/engines/slurm/srun-program.ts';
 import { temporaryFolder } from '../../files/temporary.ts';
+import { killGroup } from '../../support/attempt.ts';
 import { localSandbox } from '../../support/bubblewrap.ts';
 import { eventually } from '../observing.ts';
 
@@ -31,7 +32,7 @@ test('requests whose programs were killed before they were served do not occupy 
     await eventually('all requests are accepted', async () => readdirSync(steps).includes('1.69'));
     await eventually('all requests are dropped', async () => readdirSync(steps).join() === 'requests');
   } finally {
-    if (server.pid !== undefined) process.kill(-server.pid, 'SIGKILL');
+    killGroup(server.pid);
     await exit;
   }
 });

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { replacedCommands } from '../../../src/engines/slurm/srun-program.ts';
-import { attempt } from '../../support/attempt.ts';
+import { attempt, killGroup } from '../../support/attempt.ts';
 import { slurmIsolation } from '../../support/bubblewrap.ts';
+import { readProcessFile } from '../../support/process-file.ts';
 import { processesMentioning } from '../local/harness.ts';
 import { eventually, neverAborted } from '../observing.ts';
 import { assertTwoNodeStep, runJob } from './isolated-jobs.ts';
 import { type SlurmHarness, slurmHarness } from './slurm-harness.ts';
 
 /** slurmstepd starts the wrapper of a job, and the first process of each task. */
-const isChildOfSlurm = (pid: number) =>
-  attempt(() => {
-    const parent = /^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
-    return readFileSync(`/proc/${parent}/comm`, 'latin1').startsWith('slurmstepd');
-  });
+const isChildOfSlurm = (pid: number) => {
+  const parent = /^PPid:\s*(\d+)/m.exec(readProcessFile(pid, 'status'))?.[1];
+  return parent !== undefined && readProcessFile(parent, 'comm').startsWith('slurmstepd');
+};
 
 describe('srun in isolated jobs', { concurrency: 4 }, () => {
   let harness: SlurmHarness;
@@ -90,7 +90,7 @@ describe('srun in isolated jobs', { concurrency: 4 }, () => {
     for (const name of names) await mkdir(name, { mode: 0o700 });
     t.after(() => Promise.all(names.map((name) => rm(name, { recursive: true, force: true }))));
     const running = spawn('flock', ['-s', names[1] ?? '', 'sleep', '600'], { detached: true, stdio: 'ignore' });
-    t.after(() => process.kill(-(running.pid ?? 0), 'SIGKILL'));
+    t.after(() => killGroup(running.pid));
     await eventually(
       'the folder is locked',
       async () => spawnSync('flock', ['-n', names[1] ?? '', 'true']).status === 1,
@@ -135,7 +135,7 @@ describe('srun in isolated jobs', { concurrency: 4 }, () => {
         const inside = () => processesMentioning(jobId).filter(isInside);
         assert.ok(inside().length >= 2);
         const children = new Set(processesMentioning(jobId).filter(isChildOfSlurm));
-        const killed = [...children].filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(program));
+        const killed = [...children].filter((pid) => readProcessFile(pid, 'cmdline').includes(program));
         assert.equal(killed.length, 1);
         for (const pid of killed) process.kill(pid, 'SIGKILL');
         await eventually('nothing is left', async () => inside().length === 0);
