@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { temporaryFolder } from '../files/temporary.ts';
 import { createCaller, type Job } from '../support/api.ts';
 import { queryDatabase } from '../support/database.ts';
 import { cancelJob, jobPath } from '../support/jobs.ts';
@@ -12,8 +13,8 @@ import { until } from '../support/until.ts';
 import { slurmConfig } from './config.ts';
 
 /** Starts a cluster without accounting that removes finished jobs from the queue early, and a server that can restart. */
-async function startService(t: TestContext) {
-  const cluster = await startCluster({ nodes: 1, minJobAge: 2, extraConf: ['FirstJobId=100'] });
+async function startService(t: TestContext, extraConf: string[] = []) {
+  const cluster = await startCluster({ nodes: 1, minJobAge: 2, extraConf: ['FirstJobId=100', ...extraConf] });
   const config = slurmConfig(cluster, { accounting: 'none', missingAlarmSeconds: 15 });
   let server = await spawnServer({ config });
   t.after(async () => {
@@ -109,7 +110,7 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
 
   test('submits a job again that a killed controller lost, and runs it once', async (t) => {
     const { cluster, data, me, findLogLine, submit, waitForRef, ...service } = await startService(t);
-    const blocker = await submit('sleep 5');
+    const blocker = await submit('sleep 600');
     await waitForRef(blocker);
     const job = await submit('echo ran >> runs');
     await waitForRef(job);
@@ -124,19 +125,33 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     assert.equal(readFileSync(join(data, 'workspaces', job.job_id, 'files', 'runs'), 'utf8'), 'ran\n');
   });
 
-  test('ends a job as lost that was killed with its node and that the controller has forgotten', async (t) => {
-    const { cluster, data, me, findLogLine, submit } = await startService(t);
-    const before = (await me().quota('hpc_one', 'proj_hpc_one_01')).time_left;
-    const job = await submit('sleep 600');
-    await until('the job runs', () => findLogLine(/job state changed/, job));
-    // First the controller: if it noticed the end of the node, it would report the job as killed by it.
-    await cluster.killController();
-    await cluster.stopNode('n1');
-    await cluster.wipeController();
-    const { stage, failed } = await me().waitUntilFinished(job);
-    assert.deepEqual([stage, failed], ['FAILED', true]);
-    const [end] = await queryDatabase<{ outcome: string }>(data, 'select outcome from jobs', []);
-    assert.equal(end?.outcome, 'lost');
-    assert.equal((await me().quota('hpc_one', 'proj_hpc_one_01')).time_left, before);
-  });
+  // Slurm shows a job as running before its wrapper runs on the node. Only the start record tells the two cases apart.
+  for (const [hasStarted, outcome] of [
+    [true, 'lost'],
+    [false, 'node_failed'],
+  ] as const)
+    test(`ends a job as ${outcome} that was killed with its node ${hasStarted ? 'while it ran' : 'before it started'} and that the controller has forgotten`, async (t) => {
+      const folder = await temporaryFolder(t);
+      const prolog = join(folder, 'prolog');
+      // Runs on the node before the job, which waits for it.
+      writeFileSync(prolog, `#!/bin/sh\ntouch ${folder}/waits\nexec sleep 600\n`, { mode: 0o755 });
+      const service = await startService(t, hasStarted ? [] : [`Prolog=${prolog}`]);
+      const { cluster, data, me, findLogLine, submit } = service;
+      const before = (await me().quota('hpc_one', 'proj_hpc_one_01')).time_left;
+      const job = await submit('echo ran >> runs; sleep 600');
+      const runs = join(data, 'workspaces', job.job_id, 'files', 'runs');
+      const reached = hasStarted ? runs : join(folder, 'waits');
+      await until('the job has reached its node', () => existsSync(reached) || undefined);
+      await until('Bursar shows it as running', () => findLogLine(/job state changed/, job));
+      // First the controller: if it noticed the end of the node, it would report the job as killed by it.
+      await cluster.killController();
+      await cluster.stopNode('n1');
+      await cluster.wipeController();
+      const { stage, failed } = await me().waitUntilFinished(job);
+      assert.deepEqual([stage, failed], ['FAILED', true]);
+      const ends = await queryDatabase<{ outcome: string }>(data, 'select outcome from jobs', []);
+      assert.deepEqual(ends, [{ outcome }]);
+      assert.equal((await me().quota('hpc_one', 'proj_hpc_one_01')).time_left, before);
+      assert.equal(existsSync(runs) ? readFileSync(runs, 'utf8') : '', hasStarted ? 'ran\n' : '');
+    });
 });

@@ -7,9 +7,13 @@ export function attempt(action: () => boolean): boolean {
   }
 }
 
-/** Kills processes that may have ended. */
+/** Sends a signal to processes that may have ended. */
+export function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of pids) attempt(() => process.kill(pid, signal));
+}
+
 export function killAll(pids: readonly number[]): void {
-  for (const pid of pids) attempt(() => process.kill(pid, 'SIGKILL'));
+  signalAll(pids, 'SIGKILL');
 }
 
 /** Kills the processes of a group that may have ended. `leader` is undefined if it could not be started. */

@@ -8,7 +8,13 @@ import { createDaemons } from './daemons.ts';
 import { freePorts } from './ports.ts';
 import { slurmConf, slurmdbdConf } from './slurm-conf.ts';
 import { databaseSocketPath, startDatabase } from './slurm-database.ts';
-import { findClusterProcesses, findNodeProcesses, findStepDaemons, removeCgroups } from './slurm-processes.ts';
+import {
+  findClusterProcesses,
+  findNodeProcesses,
+  findStepDaemons,
+  killNodeProcesses,
+  removeCgroups,
+} from './slurm-processes.ts';
 
 export interface ClusterOptions {
   nodes?: number;
@@ -44,7 +50,7 @@ export interface SlurmCluster {
   /** SIGKILL to the slurmd and slurmstepd processes of the node. Its jobs run on, and nobody reports their ends. */
   killNodeDaemons(name: string): Promise<void>;
   /** SIGKILL to everything that runs on the node but slurmd, which does not notice it. */
-  killNodeJobs(name: string): void;
+  killNodeJobs(name: string): Promise<void>;
   startNode(name: string): Promise<void>;
   stopMunge(): Promise<void>;
   startMunge(): Promise<void>;
@@ -121,9 +127,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
     stopMunge: () => end('munged', 'SIGTERM'),
     async stopNode(name) {
       await end(name, 'SIGKILL');
-      killAll(findNodeProcesses(folder, name));
+      await killNodeProcesses(folder, name);
     },
-    killNodeJobs: (name) => killAll(findNodeProcesses(folder, name)),
+    killNodeJobs: (name) => killNodeProcesses(folder, name),
     async killNodeDaemons(name) {
       killAll(findStepDaemons(findNodeProcesses(folder, name)));
       await end(name, 'SIGKILL');

@@ -1,7 +1,8 @@
 import { readdirSync, readlinkSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { attempt } from './attempt.ts';
+import { attempt, signalAll } from './attempt.ts';
 import { readProcessFile } from './process-file.ts';
+import { until } from './until.ts';
 
 /** Finds jobs and slurmstepd processes, which outlive slurmd, by their working directory or environment. */
 export function findClusterProcesses(folder: string): number[] {
@@ -10,6 +11,19 @@ export function findClusterProcesses(folder: string): number[] {
     if (!Number.isInteger(pid) || pid === process.pid) return [];
     const isInside = attempt(() => readlinkSync(`/proc/${pid}/cwd`).startsWith(folder));
     return isInside || readProcessFile(pid, 'environ').includes(`${folder}/`) ? pid : [];
+  });
+}
+
+/**
+ * Kills everything that runs on a node, like a power failure: they are stopped first, so that none of them can react to the death
+ * of another, and processes that were started meanwhile are killed too.
+ */
+export async function killNodeProcesses(folder: string, node: string): Promise<void> {
+  await until(`nothing runs on ${node}`, () => {
+    const pids = findNodeProcesses(folder, node);
+    signalAll(pids, 'SIGSTOP');
+    signalAll(pids, 'SIGKILL');
+    return pids.length === 0 || undefined;
   });
 }
 

@@ -146,6 +146,7 @@ describe('ends of jobs that have left the queue, read by sacct', { concurrency: 
     const { engine, cluster } = harness;
     const { job, ref } = await submit({ ...runUntilReleased, site: { partition: 'failing' } });
     await waitUntilRunning(engine, job.jobId);
+    await eventually('the job has started', async () => (await countRuns(job)) === 1);
     await cluster.stopNode('n5');
     const end = await readEnd(job, ref);
     assert.equal(end.outcome, 'node_failed');

@@ -109,7 +109,7 @@ describe('outcomes of jobs on Slurm', { concurrency: 3 }, () => {
       const killed = await submit(':', 'n2');
       for (const job of [exiting, ignoring, killed])
         await eventually('the job has started', async () => (await countRuns(job)) === 1);
-      cluster.killNodeJobs('n2');
+      await cluster.killNodeJobs('n2');
 
       const read = async ({ jobId }: EngineJob) => {
         const { outcome, isExitMissing } = await waitUntilFinished(engine, jobId);
