@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -29,9 +29,27 @@ async function setUp(t: TestContext, overrides: (folder: string) => Partial<SshS
   });
   const run = (...argv: string[]) => shell.run(argv, generousLimits());
   const masters = () => findControlMasters(options.controlFolder);
+  const { environment: _, ...target } = options;
+  const socket = controlSocketPath(target);
+  /** Kills the shared connection, and returns when no command can find it any more. */
+  const killConnection = async () => {
+    const [master = 0] = masters();
+    process.kill(master, 'SIGKILL');
+    await until('the connection is gone', async () => !(await isListening(socket)) || undefined);
+  };
   /** Identifies the connection: the same for all commands on it. */
   const connection = async () => (await run('printenv', 'SSH_CONNECTION')).stdout;
-  return { sshd, options, shell, run, masters, connection };
+  return { sshd, options, socket, shell, run, masters, killConnection, connection };
+}
+
+async function isListening(path: string): Promise<boolean> {
+  const probe = connect({ path });
+  const isOpen = await once(probe, 'connect').then(
+    () => true,
+    () => false,
+  );
+  probe.destroy();
+  return isOpen;
 }
 
 test('fifty commands share one connection, which close() ends', async (t) => {
@@ -55,7 +73,7 @@ test('concurrent first commands open one connection', async (t) => {
 test('runs more streams than one connection allows, and a command at the same time', async (t) => {
   const { shell, run } = await setUp(t);
   const controller = new AbortController();
-  const tag = `60.${randomInt(1e9)}`; // a duration that no other process sleeps
+  const tag = `600.${randomInt(1e9)}`; // a duration that no other process sleeps
   const idle = await Promise.all(
     Array.from({ length: 14 }, () => shell.stream(['sh', '-c', `echo ready; sleep ${tag}`], controller)),
   );
@@ -64,35 +82,57 @@ test('runs more streams than one connection allows, and a command at the same ti
   controller.abort();
   await sleep(0); // let the streams close
   await shell.close();
-  const processes = execFileSync('ps', ['-A', '-o', 'args='], { encoding: 'utf8' });
-  assert.equal(processes.includes(tag), false, 'close() waits until all commands are killed');
+  const processes = () => execFileSync('ps', ['-A', '-o', 'args='], { encoding: 'utf8' });
+  await until('all commands are killed', () => !processes().includes(tag) || undefined);
 });
 
 test('the next command reopens a connection that was killed', async (t) => {
-  const { run, masters } = await setUp(t);
+  const { run, masters, killConnection } = await setUp(t);
   await run('true');
   for (let round = 0; round < 3; round += 1) {
-    const master = await until('the connection is found', () => masters()[0]);
-    process.kill(master, 'SIGKILL');
+    await killConnection();
     assert.deepEqual(await run('echo', 'again'), { code: 0, stdout: 'again\n', stderr: '' });
+    assert.equal(masters().length, 1);
   }
+});
+
+test('a command that meets a dying connection runs nevertheless, and the next one reopens the connection', async (t) => {
+  const { socket, run, masters, killConnection } = await setUp(t);
+  await run('true');
+  const [master = 0] = masters();
+  // It still accepts connections, and does not answer.
+  process.kill(master, 'SIGSTOP');
+  const met = run('echo', 'met');
+  const commands = () => execFileSync('ps', ['-A', '-ww', '-o', 'args='], { encoding: 'utf8' }).split('\n');
+  const isCommand = (args: string) => args.startsWith('ssh ') && args.includes(socket);
+  await until('the command has begun', () => commands().some(isCommand) || undefined);
+  await killConnection();
+  assert.deepEqual(await met, { code: 0, stdout: 'met\n', stderr: '' });
+  assert.equal((await run('echo', 'again')).stdout, 'again\n');
   assert.equal(masters().length, 1);
 });
 
 test('reports a lost connection, and the next command succeeds', async (t) => {
-  const { sshd, shell, run, masters } = await setUp(t);
-  await run('true');
-  const lost = assert.rejects(run('sleep', '15'), { ...transient, message: /was lost while sleep on/ });
-  const stream = await shell.stream(['sh', '-c', 'echo half; sleep 15'], generousLimits());
+  const { sshd, shell, run, killConnection } = await setUp(t);
+  const started = join(sshd.folder, 'started');
+  const startCommand = async () => {
+    const lost = assert.rejects(run('sh', '-c', `touch ${started}; sleep 60`), {
+      ...transient,
+      message: /was lost while sh on/,
+    });
+    await until('the command runs', () => existsSync(started) || undefined);
+    await rm(started);
+    return { lost };
+  };
+  const stream = await shell.stream(['sh', '-c', 'echo half; sleep 60'], generousLimits());
   const broken = assert.rejects(text(stream), transient);
-  await sleep(300);
-  const master = await until('the connection is found', () => masters()[0]);
-  process.kill(master, 'SIGKILL');
+  await once(stream, 'data');
+  const { lost } = await startCommand();
+  await killConnection();
   await lost;
   await broken;
   assert.equal((await run('echo', 'again')).stdout, 'again\n');
-  const lostAgain = assert.rejects(run('sleep', '15'), transient);
-  await sleep(300);
+  const { lost: lostAgain } = await startCommand();
   await sshd.restart();
   await lostAgain;
   assert.equal((await run('echo', 'again')).stdout, 'again\n');
