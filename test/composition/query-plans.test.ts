@@ -78,9 +78,8 @@ async function insertOtherRows(db: Db): Promise<void> {
     select id, 'http://127.0.0.1:1/', '', '', 0, 0, 0, 0 from users`.execute(db);
   await sql`insert into subscriptions (webhook_id, kind) select id, 'job.expiring' from webhooks`.execute(db);
   await sql`insert into deliveries (webhook_id, event_id, state, created_at, due_at, tries, lease_until)
-    select (select min(id) from webhooks), id, 'delivered', at, at, 1, 0 from events where kind = 'job.ended'`.execute(
-    db,
-  );
+    select webhooks.id, events.id, 'delivered', at, at, 1, 0 from events
+    join webhooks on webhooks.user_id = events.user_id where kind = 'job.ended'`.execute(db);
 }
 
 /** Uses the server like a user and an administrator. */
