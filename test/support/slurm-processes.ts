@@ -19,11 +19,14 @@ export function findClusterProcesses(folder: string): number[] {
  * of another, and processes that were started meanwhile are killed too.
  */
 export async function killNodeProcesses(folder: string, node: string): Promise<void> {
+  let emptyScans = 0;
   await until(`nothing runs on ${node}`, () => {
     const pids = findNodeProcesses(folder, node);
     signalAll(pids, 'SIGSTOP');
     signalAll(pids, 'SIGKILL');
-    return pids.length === 0 || undefined;
+    // A process has no environment for a moment during exec, so that one empty scan is not enough.
+    emptyScans = pids.length === 0 ? emptyScans + 1 : 0;
+    return emptyScans >= 2 || undefined;
   });
 }
 

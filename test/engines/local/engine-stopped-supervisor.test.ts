@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineJob } from '../../../src/engines/engine.ts';
+import { identifyProcess, killProcess } from '../../../src/engines/local/processes.ts';
 import { requestCancellation } from '../../../src/engines/local/records.ts';
 import { eventually, neverAborted, observeJob, waitUntilFinished } from '../observing.ts';
 import { runOnce, shellLine } from '../test-jobs.ts';
@@ -73,21 +76,36 @@ for (const [name, line] of [
   });
 }
 
+/**
+ * Replaces the supervisor of a job by a process that never responds, and lets the job have started 100 s earlier. A supervisor
+ * that is only stopped continues when the engine looks at it, and may end the job first.
+ */
+async function replaceSupervisor(h: LocalHarness, job: EngineJob): Promise<void> {
+  const path = join(h.recordOf(job), 'start.json');
+  const { supervisor, startedAtMonotonicMs, ...start } = JSON.parse(await readFile(path, 'utf8'));
+  await killProcess(supervisor);
+  const { pid = 0 } = spawn('sleep', ['600'], { stdio: 'ignore' });
+  const replaced = { supervisor: await identifyProcess(pid), startedAtMonotonicMs: startedAtMonotonicMs - 100_000 };
+  await writeFile(path, JSON.stringify({ ...start, ...replaced }));
+}
+
 for (const [outcome, reason, runtimeSeconds] of [
-  ['timed_out', 'it reached its time limit of 2 s (its supervisor did not respond)', 2],
+  ['timed_out', 'it reached its time limit of 1 min (its supervisor did not respond)', 60],
   ['cancelled', 'cancelled by its owner (its supervisor did not respond)', 600],
 ] as const) {
   localTest(`a job that is overdue at the start of the engine is killed: ${outcome}`, options, async (h) => {
-    const job = await submit(h, { ...shellLine(`setsid sleep 600 & ${stopForEver}`), runtimeSeconds });
+    const job = await submit(h, { ...shellLine('setsid sleep 600 & touch ready; sleep 601'), runtimeSeconds });
     await untilReady(job);
     await h.engine.close();
+    await replaceSupervisor(h, job);
     if (outcome === 'cancelled') await requestCancellation(h.recordOf(job));
-    await sleep(3500);
+    // Longer than a supervisor gets.
+    await sleep(1500);
     await h.reopen();
     const end = await observeJob(h.engine, job.jobId);
     assert.ok(end?.kind === 'finished');
     assert.deepEqual([end.outcome, end.reason, end.exitCode], [outcome, reason, null]);
-    assert.ok(end.elapsedSeconds >= 3, 'the time until the end');
+    assert.ok(end.elapsedSeconds >= 100, 'the time until the end');
     await assertNoProcessLeft(job.jobId);
     assert.ok(!existsSync(`${job.workspace.directory}.tmp`));
     await assertSlotIsFree(h);
