@@ -1,7 +1,7 @@
 // Runs the tests and ends with the slowest files, the failed tests, and one line that counts them all.
-//   node scripts/run-tests.ts            every test
+//   node scripts/run-tests.ts            every test but those that only run with --long
 //   node scripts/run-tests.ts --quick    unit tests, the store on SQLite, HTTP with the server in the test's own process
-//   node scripts/run-tests.ts --long     the tests that repeat a check with random or large input, with BURSAR_TEST_LONG
+//   node scripts/run-tests.ts --long     the tests that measure, or repeat a check with random or large input, with BURSAR_TEST_LONG
 //   node scripts/run-tests.ts FILE…      these files, with the name of every test
 // Tests whose result depends on the database run twice: on SQLite, and on a PostgreSQL that is started for them.
 // BURSAR_TEST_DATABASE=sqlite or =postgres selects one of the two.
@@ -63,6 +63,8 @@ const longFiles = [
   /^test\/postgres\/db-backup/,
   /^test\/(slurm|crash)\/|\/slurm-|large/,
 ];
+/** They measure, or repeat for minutes what other tests show: only with --long, or if they are named. */
+const isOnlyLong = (file: string) => /^test\/(bench\/bench|http\/fuzz\/fuzz|slurm\/load)\./.test(file);
 const isLong = (file: string) => longFiles.some((pattern) => pattern.test(file));
 /** Files that need much CPU time on PostgreSQL. */
 const isLongOnPostgres = (file: string) => /ledger-random|job-lists/.test(file);
@@ -136,7 +138,8 @@ function findFiles(): string[] {
   if (namedFiles.length > 0) return filterRunnable(namedFiles);
   const all = globSync('test/**/*.test.ts').sort();
   if (isQuickRun) return all.filter(isQuick);
-  return filterRunnable(options.includes('--long') ? all.filter(hasLongRun) : all);
+  const isLongRun = options.includes('--long');
+  return filterRunnable(all.filter((file) => (isLongRun ? isOnlyLong(file) || hasLongRun(file) : !isOnlyLong(file))));
 }
 
 function planTasks(all: readonly string[]): Task[] {

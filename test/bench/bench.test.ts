@@ -8,11 +8,9 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { benchmarks } from '../../bench/benchmarks.ts';
 import type { Report } from '../../bench/report.ts';
-import { isLongRun } from '../support/long-run.ts';
 
 const program = fileURLToPath(new URL('../../bench/main.ts', import.meta.url));
-/** One of each kind: a comparison, measurements, and figures of a browser. All of them take minutes. */
-const names = isLongRun ? benchmarks.map(({ name }) => name) : ['submit', 'footprint', 'web-vitals'];
+const names = benchmarks.map(({ name }) => name);
 
 test('npm run bench -- --smoke runs the benchmarks and reports figures of each, without judging them', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-bench-test-'));
@@ -32,7 +30,7 @@ test('npm run bench -- --smoke runs the benchmarks and reports figures of each, 
   assert.equal(judged, false);
   assert.deepEqual(notRun, {});
   assert.deepEqual([...new Set(rows.map(({ benchmark }) => benchmark))].sort(), names.toSorted());
-  assert.equal(rows.length, isLongRun ? 49 : 6);
+  assert.equal(rows.length, 49);
   for (const { scenario, figure } of rows) {
     assert.ok(Number.isFinite(figure.median), `${scenario}: ${JSON.stringify(figure)}`);
     assert.ok(output.includes(`| ${scenario}`), `the table has no row for ${scenario}`);

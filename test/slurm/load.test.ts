@@ -3,18 +3,17 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { runFile } from '../support/command-line.ts';
-import { isLongRun } from '../support/long-run.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 import { slurmConfig } from './config.ts';
 
 const smallJobCount = 10;
-const largeJobCount = isLongRun ? 500 : 150;
+const largeJobCount = 500;
 const readerCount = 50;
 
 const watchSeconds = 1;
-const countSeconds = isLongRun ? 20 : 10;
+const countSeconds = 20;
 
 /** Occupies the whole cluster for longer than the test: the first job runs, all others wait. */
 const payload = { command: 'sleep 3000', node_number: 2, core_number: 16, runtime: 1 };

@@ -7,7 +7,6 @@ import { loadOpenApiContract, type OpenApi } from '../../support/contract.ts';
 import { queryDatabase } from '../../support/database.ts';
 import { type DnsServer, startDnsServer } from '../../support/dns-server.ts';
 import { jobPath } from '../../support/jobs.ts';
-import { isLongRun } from '../../support/long-run.ts';
 import { readMetric } from '../../support/metrics.ts';
 import { listFilesUnder } from '../../support/problems.ts';
 import type { TestServer } from '../../support/server.ts';
@@ -27,13 +26,13 @@ import {
 import { createRandom } from './random.ts';
 import { createRawClient, type FuzzResponse, formatRequest } from './raw-client.ts';
 
-// Sends fifty changed requests to every operation of the OpenAPI document. No response may be an error of the
+// Sends 600 changed requests to every operation of the OpenAPI document. No response may be an error of the
 // server or one that the document does not describe, and nothing may be left behind. BURSAR_FUZZ_SEED and
 // BURSAR_FUZZ_REQUESTS set the seed and the number of requests for longer runs. The server has its own process, because
 // Node's test runner makes every promise in its process slower.
 
 const seed = Number(process.env.BURSAR_FUZZ_SEED ?? 1);
-const requestsPerOperation = Number(process.env.BURSAR_FUZZ_REQUESTS ?? (isLongRun ? 600 : 50));
+const requestsPerOperation = Number(process.env.BURSAR_FUZZ_REQUESTS ?? 600);
 const connections = 16;
 /** More would not be read. */
 const maxFailures = 10;
