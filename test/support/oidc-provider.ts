@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose';
 import Provider, { type Configuration } from 'oidc-provider';
+import { freePorts } from './ports.ts';
 
 export const audience = 'https://bursar.test';
 export const clientSecret = 'the-secret-of-every-client';
@@ -14,8 +14,6 @@ export interface ProviderOptions {
   claims?: Record<string, Claims>;
   /** Whether claims of people are at the userinfo endpoint only. Its access tokens of people are for that endpoint. */
   claimsInUserInfo?: boolean;
-  /** The port of an issuer that is back after it was closed. Default: a free one. */
-  port?: number;
 }
 
 export interface TestProvider {
@@ -46,24 +44,24 @@ export interface TestProvider {
 export async function startProvider({
   claims = {},
   claimsInUserInfo = false,
-  port = 0,
 }: ProviderOptions = {}): Promise<TestProvider> {
   const requests: string[] = [];
   let handle: RequestListener = () => undefined;
-  let server = await listen(port);
-  const boundPort = (server.address() as AddressInfo).port;
-  const issuer = `http://127.0.0.1:${boundPort}`;
+  // Its own until the end of the test: `start` needs it again after `stop`.
+  const [port = 0] = await freePorts(1);
+  let server = await listen();
+  const issuer = `http://127.0.0.1:${port}`;
   let key = await createKey('key-1');
   let keyNumber = 1;
   let redirectUris = { redirect_uris: ['http://127.0.0.1/callback'], post_logout_redirect_uris: [] as string[] };
   configure();
 
-  async function listen(onPort: number): Promise<Server> {
+  async function listen(): Promise<Server> {
     const created = createServer((request, response) => {
       requests.push(new URL(request.url ?? '', 'http://provider').pathname);
       handle(request, response);
     });
-    created.listen(onPort, '127.0.0.1');
+    created.listen(port, '127.0.0.1');
     await once(created, 'listening');
     return created;
   }
@@ -121,7 +119,7 @@ export async function startProvider({
       await closed;
     },
     async start() {
-      server = await listen(boundPort);
+      server = await listen();
     },
   };
 }

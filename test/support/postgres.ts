@@ -1,11 +1,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { freePorts } from './ports.ts';
 
 const user = 'bursar';
 const password = 'a pass:word/';
@@ -40,7 +40,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Test
   const folder = mkdtempSync(join(tmpdir(), 'bursar-postgres-'));
   const data = join(folder, 'data');
   const secret = join(folder, 'password');
-  const port = await freePort();
+  const [port = 0] = await freePorts(1);
   writeFileSync(secret, password);
   for (const path of [folder, secret]) chownToPostgres(path);
   const auth = ['--auth-local=trust', '--auth-host=scram-sha-256', `--pwfile=${secret}`];
@@ -142,13 +142,4 @@ function programFolder(): string {
   const found = folders.find((folder) => existsSync(join(folder, 'initdb')));
   if (found === undefined) throw new Error('PostgreSQL is not installed (apt-get install postgresql)');
   return found;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../support/jobs.ts';
+import { freePorts } from '../support/ports.ts';
 import { firstUsers } from '../support/server.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { expectAccessible, launchBrowser, type WebBrowser } from '../support/web-page.ts';
@@ -13,7 +14,9 @@ let me: Caller;
 let page: Page;
 
 before(async () => {
-  [server, browser] = await Promise.all([spawnServer(), launchBrowser()]);
+  // A server that is started again needs the same port.
+  const [port] = await freePorts(1);
+  [server, browser] = await Promise.all([spawnServer({ env: { BURSAR_PORT: `${port}` } }), launchBrowser()]);
   me = createCaller(server.url, server.userToken);
   page = await browser.open(server, firstUsers.user);
 });

@@ -4,6 +4,7 @@ import { isAllowedAddress, parseEndpointUrl } from '../../src/webhooks/endpoint-
 import type { Caller } from '../support/api.ts';
 import { loadOpenApiContract, type Problem } from '../support/contract.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import { freePorts } from '../support/ports.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
@@ -180,8 +181,9 @@ describe('endpoint host name', () => {
       times.set(`${type} ${name}`, count);
       return zone.get(name)?.(count) ?? [];
     });
-    allowedEndpoint = await startEndpoint({ host: '127.0.0.2' });
-    privateEndpoint = await startEndpoint({ host: '127.0.0.1', port: allowedEndpoint.port });
+    const [port = 0] = await freePorts(1);
+    allowedEndpoint = await startEndpoint({ host: '127.0.0.2', port });
+    privateEndpoint = await startEndpoint({ host: '127.0.0.1', port });
     // No test here waits for an attempt to time out.
     const config = webhookConfig({
       allowNetworks: ['127.0.0.2/32'],
