@@ -8,6 +8,7 @@ import { createCaller } from '../support/api.ts';
 import { hideBubblewrap } from '../support/bubblewrap.ts';
 import { bursar } from '../support/command-line.ts';
 import { readOutput } from '../support/jobs.ts';
+import { waitForLog } from '../support/logs.ts';
 import { spawnServer } from '../support/server-process.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 
@@ -52,10 +53,7 @@ describe('isolation of the shipped configuration', { concurrency: 2 }, () => {
       server.stdout(),
       /WARNING: the jobs of these systems are not isolated\.\n {2}hpc_one: bubblewrap is not/,
     );
-    assert.match(
-      server.log(),
-      /"hpc":"hpc_one","reason":"bubblewrap is not installed.*jobs of hpc_one are not isolated/,
-    );
+    await waitForLog(server, /"hpc":"hpc_one","reason":"bubblewrap is not installed.*jobs of hpc_one are not isolated/);
     const me = createCaller(server.url, server.userToken);
     const { body: job } = await me.submit('/jobs/hpc_one/', { command: readDatabase, runtime: 0.1 });
     assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
@@ -124,7 +122,7 @@ test('a configuration in a folder that jobs can read is a warning at start', {
   const { body: job } = await me.submit('/jobs/hpc_one/', { command: `cat ${file}; ls ${folder}`, runtime: 0.1 });
   await me.waitUntilFinished(job);
   assert.equal(readOutput(server, job), 'bursar.yaml\n', 'the file is hidden');
-  assert.match(server.log(), /"file":"[^"]*bursar.yaml".*the configuration file is in a folder that jobs can read/);
+  await waitForLog(server, /"file":"[^"]*bursar.yaml".*the configuration file is in a folder that jobs can read/);
 });
 
 test('an account for jobs cannot read the database, also without bubblewrap', {

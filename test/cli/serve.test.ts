@@ -7,6 +7,7 @@ import { parse } from 'yaml';
 import { createCaller, type Job } from '../support/api.ts';
 import { createBrowserClient, formFields } from '../support/browser.ts';
 import { bursar } from '../support/command-line.ts';
+import { waitForLog } from '../support/logs.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { until } from '../support/until.ts';
@@ -70,7 +71,7 @@ test('a data folder that others can enter is closed to them, and its jobs still 
   chmodSync(data, 0o755);
   const opened = await spawnServer({ data });
   t.after(() => opened.stop());
-  assert.match(opened.log(), /data folder was open to other users/);
+  await waitForLog(opened, /data folder was open to other users/);
   const user = createCaller(opened.url, opened.userToken);
   const { body } = await user.submit(
     '/jobs/hpc_one/',
@@ -163,7 +164,7 @@ test('a host other than loopback is accepted if every local engine has acceptJob
   const server = await spawnServer({ config: networkConfig(), env: { BURSAR_HOST: '0.0.0.0' } });
   t.after(() => server.dispose());
   assert.equal((await createCaller(server.url, server.userToken).get('/jobs/')).status, 200);
-  assert.match(server.log(), /"level":40.*"host":"0\.0\.0\.0".*without TLS.*reverse proxy/);
+  await waitForLog(server, /"level":40.*"host":"0\.0\.0\.0".*without TLS.*reverse proxy/);
 });
 
 test('localhost is one address, so that no second server has other limits', async (t) => {

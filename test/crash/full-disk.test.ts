@@ -142,7 +142,8 @@ describe('full disk', () => {
     assert.equal(readOutput(server, waiting), '4000000\n');
     assert.equal((await me.get<Job[]>('/jobs/')).body.length, 4);
     await until('the server is ready', async () => ((await me.get('/readyz')).status === 200 ? true : undefined));
-    for (const { hpc, status } of await readSystems()) assert.equal(status, 'up', hpc);
+    const areUp = async () => (await readSystems()).every(({ status }) => status === 'up');
+    await until('the systems are up', async () => (await areUp()) || undefined);
     const { body } = await admin.get<{ balanced: boolean }>('/admin/ledger/proof/');
     assert.equal(body.balanced, true);
   });

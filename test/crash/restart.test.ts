@@ -5,18 +5,10 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { makeZip } from '../files/zip/hostile-zips.ts';
 import { createCaller, type Job } from '../support/api.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
-
-async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 1200; i++) {
-    if (await condition()) return;
-    await sleep(50);
-  }
-  throw new Error(`timed out: ${what}`);
-}
+import { until } from '../support/until.ts';
 
 describe('server restart', () => {
   let folder: string;
@@ -41,7 +33,7 @@ describe('server restart', () => {
     const job = (await createCaller(server.url, token).submit('/jobs/hpc_one/', { command })).body;
     const files = join(data, 'workspaces', job.job_id, 'files');
     const [go, runs] = [join(files, 'go'), join(files, 'runs')];
-    await until('the job runs', () => existsSync(runs));
+    await until('the job runs', () => existsSync(runs) || undefined);
     return { job, go, runs };
   };
 
@@ -55,7 +47,7 @@ describe('server restart', () => {
       const me = createCaller(server.url, token);
       await until(
         'the job is shown as running',
-        async () => (await me.get<Job[]>('/jobs/')).body[0]?.stage === 'RUNNING',
+        async () => (await me.get<Job[]>('/jobs/')).body[0]?.stage === 'RUNNING' || undefined,
       );
       writeFileSync(go, '');
       const finished = await me.waitUntilFinished(job);
@@ -70,7 +62,8 @@ describe('server restart', () => {
     const { job, go } = await startWaitingJob();
     await server.kill();
     writeFileSync(go, '');
-    await until('the job has ended', () => existsSync(join(data, 'engines', 'hpc_one', job.job_id, 'exit.json')));
+    const end = join(data, 'engines', 'hpc_one', job.job_id, 'exit.json');
+    await until('the job has ended', () => existsSync(end) || undefined);
 
     server = await spawnServer({ data });
     const me = createCaller(server.url, token);
@@ -96,9 +89,9 @@ describe('server restart', () => {
       upload.on('error', reject);
     });
     upload.write(zip.subarray(0, 100_000));
-    await until('the upload has started', () => countIncoming(data) > 0);
+    await until('the upload has started', () => countIncoming(data) > 0 || undefined);
     const stopped = server.stop();
-    await until('the server is stopping', () => server.log().includes('stopping'));
+    await until('the server is stopping', () => server.log().includes('stopping') || undefined);
     upload.end(zip.subarray(100_000));
     assert.equal(await responseStatus, 201);
     assert.equal(await stopped, 0);
@@ -123,7 +116,7 @@ describe('server restart', () => {
     upload.on('error', () => undefined);
     // More than is buffered in memory.
     upload.write(Buffer.alloc(100_000));
-    await until('the upload has started', () => countIncoming(data) > 0);
+    await until('the upload has started', () => countIncoming(data) > 0 || undefined);
     await server.kill();
 
     server = await spawnServer({ data });

@@ -25,13 +25,18 @@ async function disturbController(round: number): Promise<void> {
  * reason "Duplicate jobid", and nothing runs on it until an administrator resumes it.
  */
 function resumeDrainedNodes(): void {
-  const drained = cluster
-    .run('sinfo', '--noheader', '--Node', '--states=drain', '--format=%N')
-    .split('\n')
-    .filter(Boolean);
+  const run = (...command: [program: string, ...args: string[]]) => {
+    try {
+      return cluster.run(...command);
+    } catch {
+      // The controller is busy. The next call tries again.
+      return '';
+    }
+  };
+  const drained = run('sinfo', '--noheader', '--Node', '--states=drain', '--format=%N').split('\n').filter(Boolean);
   // Printed, because a run that needed this would have hung without it.
   if (drained.length > 0) console.log(`resumed drained nodes: ${drained.join(', ')}`);
-  for (const name of new Set(drained)) cluster.run('scontrol', 'update', `nodename=${name}`, 'state=resume');
+  for (const name of new Set(drained)) run('scontrol', 'update', `nodename=${name}`, 'state=resume');
 }
 
 testKilledServer('a server with Slurm that is killed repeatedly, together with the controller', {

@@ -9,6 +9,7 @@ import { hideBubblewrap } from '../support/bubblewrap.ts';
 import { bursar, runFile } from '../support/command-line.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { jobPath, requestCancel } from '../support/jobs.ts';
+import { waitForLog } from '../support/logs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type ServerProcess, type ServerProcessOptions, spawnServer } from '../support/server-process.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
@@ -101,8 +102,8 @@ describe('several instances on one PostgreSQL', () => {
       body.map(({ isolation }) => isolation),
       ['bubblewrap', 'none'],
     );
-    assert.match(
-      api.log(),
+    await waitForLog(
+      api,
       /"hpc":"hpc_two","reason":"isolation: auto isolates jobs only on a host where bubblewrap works/,
     );
   });

@@ -11,6 +11,11 @@ export interface LogLine extends Record<string, unknown> {
   reqId?: string;
 }
 
+/** Waits until the log of a server has the text: that of a server in a process of its own arrives a moment later. */
+export async function waitForLog(server: Pick<TestServer, 'log'>, text: RegExp): Promise<void> {
+  await until(`the log has ${text}`, () => text.test(server.log()) || undefined);
+}
+
 const errorLevel = 50;
 
 /** Reads the log of the server up to now, and asserts that every line is JSON. */

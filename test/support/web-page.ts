@@ -34,6 +34,7 @@ function useBrowser(): Promise<Browser> {
   users += 1;
   running ??= chromium.launch({
     executablePath: '/usr/bin/chromium-headless-shell',
+    timeout: 120_000,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
   });
   return running;

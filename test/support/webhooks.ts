@@ -39,7 +39,7 @@ export function webhookConfig(overrides: Partial<Config['webhooks']> = {}) {
   const webhooks = {
     allowNetworks: ['127.0.0.0/8'],
     allowHttp: true,
-    timeoutSeconds: 2,
+    timeoutSeconds: 30,
     retrySeconds: [0.1, 0.1, 0.2, 0.2],
     ...overrides,
   };

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { releaseJob, waitForGoScript, waitForStage } from '../support/jobs.ts';
+import { waitForLog } from '../support/logs.ts';
 import { readMetric } from '../support/metrics.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
@@ -48,7 +49,7 @@ describe('traces', () => {
     const request = await waitForSpan(traceId, 'POST /jobs/:hpc/');
     const dispatch = await waitForSpan(traceId, 'dispatch');
     const { userToken, data } = server;
-    assert.match(server.log(), new RegExp(`"trace_id":"${traceId}"`));
+    await waitForLog(server, new RegExp(`"trace_id":"${traceId}"`));
     await server.kill();
     server = await spawnServer({ data, config });
     me = createCaller(server.url, userToken);
@@ -101,7 +102,7 @@ describe('traces', () => {
     for (let i = 0; i < 3; i++) assert.equal((await me.get('/jobs/')).status, 200);
     await until('they are counted', async () => (await dropped()) >= 3 || undefined);
     assert.ok(collector.requests.length > before);
-    assert.match(server.log(), /spans not sent: the collector of traces is slow or down/);
+    await waitForLog(server, /spans not sent: the collector of traces is slow or down/);
   });
 
   test('a collector that does not answer delays neither a submission nor the end of the server', async () => {

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { ResolvedAddress } from '../../src/webhooks/resolve-endpoint.ts';
 import { createSender } from '../../src/webhooks/send.ts';
+import { freePorts } from '../support/ports.ts';
 
 /** Sends to a port of this host, and returns the result and whether it came before the timeout. */
 async function attempt(port: number, allowNetworks: string[], timeoutMs: number) {
@@ -24,20 +25,11 @@ async function listen(t: TestContext, onConnection: (socket: import('node:net').
   return (server.address() as AddressInfo).port;
 }
 
-async function findClosedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 test('the duration of an attempt does not show which ports of an allowed network are closed', async (t) => {
   const silent = await listen(t, (socket) => void t.after(() => socket.destroy()));
   const other = await listen(t, (socket) => void socket.end('SSH-2.0-OpenSSH\r\n'));
   const details: (string | null)[] = [];
-  for (const port of [await findClosedPort(), silent, other]) {
+  for (const port of [...(await freePorts(1)), silent, other]) {
     const { ok, result, error, status, detail, isEarly } = await attempt(port, ['127.0.0.0/8'], 300);
     assert.deepEqual([ok, result, status, isEarly], [false, 'unreachable', null, false]);
     assert.match(error ?? '', /^The event was not delivered \(unreachable\)/);
@@ -47,6 +39,7 @@ test('the duration of an attempt does not show which ports of an allowed network
 });
 
 test('an attempt to a public address that cannot be reached fails at once', async () => {
-  const { result, isEarly } = await attempt(await findClosedPort(), [], 60_000);
+  const [closed = 0] = await freePorts(1);
+  const { result, isEarly } = await attempt(closed, [], 60_000);
   assert.deepEqual([result, isEarly], ['unreachable', true]);
 });

@@ -32,7 +32,8 @@ describe('a job that cannot be submitted', () => {
   let server: TestServer;
   let me: Caller;
   before(async () => {
-    server = await startServer({ config: configWithBrokenSlurm(1.5) });
+    // The second try is after one second, the third one after three.
+    server = await startServer({ config: configWithBrokenSlurm(2.5) });
     me = createCaller(server.url, server.userToken);
   });
   after(() => server.dispose());

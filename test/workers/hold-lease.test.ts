@@ -181,8 +181,11 @@ describe('holdLease', () => {
   test('stops its work and refuses transactions after another instance acquired the lease', async () => {
     const first = startInstance('first');
     const lease = await first.latestLease();
-    await database.db.updateTable('leases').set({ expires_at: 0 }).execute();
-    assert.ok(await acquireLease(database.db, 'work', 'another', 60_000));
+    // The holder may renew it between the two statements.
+    await until('another instance acquires the lease', async () => {
+      await database.db.updateTable('leases').set({ expires_at: 0 }).execute();
+      return await acquireLease(database.db, 'work', 'another', 60_000);
+    });
     await assert.rejects(
       lease.transaction(async (tx) => await tx.deleteFrom('projects').execute()),
       { code: 'lease_lost' },

@@ -39,9 +39,12 @@ describe('coalesce', () => {
 
   test('aborts a run only when all of its callers have given up', async () => {
     const signals: AbortSignal[] = [];
+    let finish = () => {};
     const call = coalesce(async (_requests: undefined[], runSignal) => {
       signals.push(runSignal);
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise<void>((resolve) => {
+        finish = resolve;
+      });
       runSignal.throwIfAborted();
       return 'done';
     });
@@ -49,10 +52,12 @@ describe('coalesce', () => {
     const calls = [call(undefined, first.signal), call(undefined, second.signal)];
     await nextTurn();
     first.abort();
+    finish();
     assert.deepEqual(await Promise.all(calls), ['done', 'done']);
     const abandoned = [call(undefined, first.signal), call(undefined, second.signal)];
     await nextTurn();
     second.abort();
+    finish();
     assert.deepEqual(
       (await Promise.allSettled(abandoned)).map(({ status }) => status),
       ['rejected', 'rejected'],
@@ -67,7 +72,10 @@ describe('coalesce', () => {
     const runs: number[][] = [];
     const call = coalesce(async (requests: number[]) => void runs.push(requests), 20);
     await call(1, signal);
-    await Promise.all([call(2, signal), nextTurn().then(() => call(3, signal))]);
+    const second = call(2, signal);
+    // A run could have started meanwhile; the timer of the interval cannot have fired.
+    for (let turn = 0; turn < 100; turn++) await null;
+    await Promise.all([second, call(3, signal)]);
     assert.deepEqual(runs, [[1], [2, 3]]);
   });
 

@@ -7,7 +7,7 @@ import type { EngineJob } from '../../../src/engines/engine.ts';
 import { withAutomaticRelease } from '../engine-harness.ts';
 import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased } from '../test-jobs.ts';
-import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
+import { type SlurmHarness, type SlurmHarnessOptions, slurmTest } from './slurm-harness.ts';
 
 const transient = { name: 'BursarError', code: 'unavailable', transient: true };
 
@@ -27,14 +27,21 @@ describe('a submission whose response is lost', { concurrency: true }, () => {
   ] as const) {
     let onSbatch = () => {};
     const onCommand = (name: string) => name === 'sbatch' && onSbatch();
-    const options = { commandTimeoutMs, onCommand, extraConf: [`MessageTimeout=${messageTimeout}`] };
+    const options: SlurmHarnessOptions = {
+      commandTimeoutMs,
+      onCommand,
+      extraConf: [`MessageTimeout=${messageTimeout}`],
+    };
     slurmTest(`is found again after the controller stalled until ${program} timed out`, options, async (harness) => {
-      const { engine, newJob, cluster, commands } = harness;
+      const { newJob, cluster, commands } = harness;
       const job = await newJob(runOnce);
       onSbatch = () => cluster.pauseController();
-      await assert.rejects(engine.submit(job, neverAborted), transient);
+      await assert.rejects(harness.engine.submit(job, neverAborted), transient);
       onSbatch = () => {};
       cluster.resumeController();
+      // Later commands must not time out.
+      options.commandTimeoutMs = 30_000;
+      const engine = await harness.reopen();
       await eventually('the job exists', async () => (await engine.find([job], neverAborted)).size === 1);
       await withAutomaticRelease(engine).submit(job, neverAborted);
       assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');

@@ -180,19 +180,18 @@ function remoteContract(
       const files = Array.from({ length: 900 }, (_, i) => [`f${i}`, randomBytes(5000)] as const);
       const zip = await saveZip(await makeZip(Object.fromEntries(files)));
       let kills = 0;
-      for (let round = 0; round < 5; round += 1) {
+      for (let round = 0; round < 5 || kills === 0; round += 1) {
         const child = startStaging({ shellOptions: environment.shellOptions, root, staging, jobId, zip });
         const exit = once(child, 'exit');
-        // Kills the child after the first file, each round a little later.
+        // Kills the child after the first file, each round a little later. On a busy machine it may end before.
         const isArriving = async () => (await names(join(root, `${jobId}.partial`))).length > 0;
         while (child.exitCode === null && !(await isArriving())) await sleep(2);
-        await sleep(round * 20);
+        await sleep((round % 5) * 20);
         child.kill('SIGKILL');
         const [code] = await exit;
         if (code === null) kills += 1;
         if ((await names()).includes(jobId)) assert.equal((await names(paths.directory)).length, files.length);
       }
-      assert.equal(kills > 0, true, 'every child exited before it could be killed');
       await workspaces.stage(jobId, zip, hostileLimits, notAborted);
       assert.deepEqual(await names(), [jobId]);
       assert.equal((await readdir(paths.directory)).length, files.length);

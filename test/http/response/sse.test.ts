@@ -41,16 +41,20 @@ describe('server-sent events', () => {
   });
 
   test('include heartbeats while there are no events', async (t) => {
+    const { promise: enough, resolve } = Promise.withResolvers<void>();
     const { url } = await serve(
       t,
       async function* () {
-        await sleep(200);
+        await enough;
         yield { data: 'late' };
       },
       10,
     );
-    const text = await (await fetch(url)).text();
-    assert.ok(text.split('\n').filter((line) => line === ':').length > 3);
+    let text = '';
+    for await (const chunk of (await fetch(url)).body ?? []) {
+      text += Buffer.from(chunk).toString();
+      if (text.split('\n').filter((line) => line === ':').length > 3) resolve();
+    }
     assert.equal(parseSse(text).length, 1);
   });
 
@@ -72,12 +76,15 @@ describe('server-sent events', () => {
       yield { id: '7', data: 'before' };
       await once(signal, 'abort');
     });
-    const response = await fetch(url);
-    const text = response.text();
-    await sleep(50);
-    await app.close();
+    let text = '';
+    let closed: Promise<unknown> | undefined;
+    for await (const chunk of (await fetch(url)).body ?? []) {
+      text += Buffer.from(chunk).toString();
+      closed ??= app.close();
+    }
+    await closed;
     assert.deepEqual(
-      parseSse(await text).map(({ id }) => id),
+      parseSse(text).map(({ id }) => id),
       ['7'],
     );
   });

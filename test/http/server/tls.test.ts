@@ -12,6 +12,7 @@ import { createCaller } from '../../support/api.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../../support/certificates.ts';
 import { openEventStream } from '../../support/event-stream.ts';
 import { jobPath } from '../../support/jobs.ts';
+import { waitForLog } from '../../support/logs.ts';
 import { readMetric } from '../../support/metrics.ts';
 import { openRawConnection } from '../../support/raw-http.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
@@ -169,8 +170,7 @@ describe('a server with a certificate', () => {
     const { cert } = await authority.issue('IP:127.0.0.1');
     writeFileSync(files.certificate, cert);
     server.process.kill('SIGHUP');
-    await until('the error in the log', () => /reload failed/.test(server.log()) || undefined);
-    assert.match(server.log(), /does not belong to the first certificate/);
+    await waitForLog(server, /does not belong to the first certificate.*reload failed/);
     assert.equal(await readSerial(), before);
     const expiry = await readMetric(server.url, 'bursar_tls_certificate_expiry_seconds');
     assert.ok(expiry > Date.now() / 1000, String(expiry));

@@ -4,7 +4,9 @@ import type { ApiResponse, Caller } from '../../support/api.ts';
 import { loadOpenApiContract, type OpenApiContract } from '../../support/contract.ts';
 import type { PublicEvent } from '../../support/event-stream.ts';
 import { runThroughAllStages, submitShellLine } from '../../support/jobs.ts';
+import { readMetric } from '../../support/metrics.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
+import { until } from '../../support/until.ts';
 
 // GET /events/ as JSON, with long polling.
 
@@ -98,7 +100,8 @@ describe('long polling', () => {
   test('returns at once when the server stops', async () => {
     const { next } = (await getEvents('?after=latest')).body;
     const waiting = getEvents(`?after=${next}&wait=60`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    const listeners = () => readMetric(server.url, 'bursar_open_requests{kind="event_listener"}');
+    await until('the request has arrived', async () => (await listeners()) === 1 || undefined);
     assert.equal(await server.stop(), 0);
     assert.deepEqual((await waiting).body, { events: [], next });
   });

@@ -67,7 +67,10 @@ describe('DELETE', { concurrency: true }, () => {
     assert.equal((await owner.get<Job>(jobPath(job))).body.stage, 'RUNNING', 'none of them has waited for the end');
     const cancellations = await Promise.all(Array.from({ length: 200 }, () => requestCancel(owner, job)));
     assert.ok(cancellations.every(({ status, body }) => (status === 200) === body.terminal_stage));
-    assert.equal(cancellations[0]?.status, 202);
+    assert.ok(
+      cancellations.some(({ status }) => status === 202),
+      'the first of them did not wait for the end',
+    );
     await owner.waitUntilFinished(job);
   });
 
