@@ -23,7 +23,7 @@ import { requireRoleDecidedHere } from './role-authority.ts';
 export type UserService = ReturnType<typeof createUserService>;
 
 /** A change to a user, with the reason for the audit trail. */
-interface UserChange {
+export interface UserChange {
   actor: Actor;
   userId: string;
   reason: string;
