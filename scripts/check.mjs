@@ -1,11 +1,10 @@
-// `npm test`: all checks, then all tests. `npm run test:quick`: the fast checks and the fast tests, for while you work.
+// `npm test`: all checks, then the tests that need only Node.
 // Arguments are test files: after the checks only those run. The checks run side by side; the tests run if all succeed.
 import { spawn } from 'node:child_process';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const isQuick = process.argv.includes('--quick');
 
 // By its path: version 6, which dependency-cruiser needs, has a `tsc` too. One thread, because its threads check shared
 // types once each, and other checks use the other cores. It checks again only what has changed since the last run.
@@ -21,17 +20,15 @@ const typeProjects = [
   // They run code in the page, so that they need the types of both.
   'test/web',
 ];
-const quickChecks = [
+const commands = [
   ['types', ...tsc, ...typeProjects],
   ['lint', 'biome', 'ci', '--error-on-warnings', '.'],
   ['layering', 'depcruise', '--config', '.dependency-cruiser.cjs', 'src', 'web/src'],
-];
-const slowChecks = [
   ['unused code', 'knip'],
   ['documents', 'node', 'scripts/write-docs.ts', '--check'],
 ];
 
-const checks = await Promise.all([...quickChecks, ...(isQuick ? [] : slowChecks)].map(runCheck));
+const checks = await Promise.all(commands.map(runCheck));
 if (checks.includes(false)) process.exit(1);
 const tests = spawn('node', ['scripts/run-tests.ts', ...process.argv.slice(2)], { cwd: root, stdio: 'inherit' });
 tests.once('close', (code) => {

@@ -21,19 +21,19 @@ const externalSoftware: ExternalSoftware[] = [
     programs: ['munged', 'slurmctld', 'slurmd', 'sbatch', 'setpriv'],
     packages: ['slurm-wlm', 'munge', 'util-linux'],
     testModule: 'test/support/slurm-cluster.ts',
-    testPaths: /^test\/bench\//,
+    testPaths: /^test\/(systems|long)\/bench\//,
   },
   {
     name: "Slurm's accounting",
     programs: ['slurmdbd', 'mariadbd', 'mariadb-install-db'],
     packages: ['slurmdbd', 'mariadb-server'],
-    testPaths: /^test\/(engines\/slurm\/slurm-accounting|cli\/doctor-slurm|docs\/slurm)/,
+    testPaths: /^test\/systems\/(engines\/slurm\/slurm-accounting|cli\/doctor-slurm|docs\/slurm)/,
   },
   {
     name: 'slurmrestd',
     programs: ['slurmrestd'],
     packages: ['slurmrestd', 'slurm-wlm-jwt-plugin'],
-    testPaths: /^test\/bench\//,
+    testPaths: /^test\/(systems|long)\/bench\//,
   },
   {
     name: 'OpenSSH',
@@ -46,29 +46,28 @@ const externalSoftware: ExternalSoftware[] = [
     programs: ['initdb', 'postgres', 'setpriv', 'openssl'],
     packages: ['postgresql', 'util-linux', 'openssl'],
     testModule: 'test/support/postgres.ts',
-    testPaths: /^test\/bench\//,
+    testPaths: /^test\/(systems|long)\/bench\//,
   },
   {
     name: 'bubblewrap',
     programs: ['bwrap', 'setpriv', 'perl'],
     packages: ['bubblewrap', 'util-linux', 'perl'],
     testModule: 'test/support/bubblewrap.ts',
-    // Also those that start a server process with a configuration of their own: as root it does not start without.
-    testPaths:
-      /^test\/(bench\/|cli\/(doctor|serve|support-bundle)|crash\/|deploy\/(logrotate|proxy|several)|docs\/slurm|http\/(routes\/logs|server\/tls)|postgres\/|services\/events\/|slurm\/|webhooks\/(https|restart))/,
+    // As root, a server process with a configuration of its own does not start without.
+    testPaths: /^test\/(systems|long)\//,
   },
   {
     name: 'Python',
     programs: ['python3', 'mypy'],
     files: ['/usr/lib/python3/dist-packages/requests/__init__.py', '/usr/lib/python3.*/ensurepip/__init__.py'],
     packages: ['python3', 'python3-requests', 'python3-venv', 'mypy'],
-    testPaths: /^test\/clients\/python/,
+    testPaths: /^test\/systems\/clients\/python/,
   },
   {
     name: 'strace',
     programs: ['strace'],
     packages: ['strace'],
-    testPaths: /^test\/crash\/failed-fsync/,
+    testPaths: /^test\/systems\/crash\/failed-fsync/,
   },
   {
     name: 'Chromium',
@@ -87,25 +86,25 @@ const externalSoftware: ExternalSoftware[] = [
     name: 'zsh and fish',
     programs: ['zsh', 'fish'],
     packages: ['zsh', 'fish'],
-    testPaths: /^test\/cli\/user\/completion/,
+    testPaths: /^test\/systems\/cli\/user\/completion/,
   },
   {
     name: 'systemd',
     programs: ['systemd-notify', 'systemd-analyze', 'python3'],
     packages: ['systemd', 'python3'],
-    testPaths: /^test\/deploy\/systemd/,
+    testPaths: /^test\/systems\/deploy\/systemd/,
   },
   {
     name: 'Prometheus',
     programs: ['promtool'],
     packages: ['prometheus'],
-    testPaths: /^test\/(metrics\/|deploy\/monitoring)/,
+    testPaths: /^test\/systems\/(metrics\/|deploy\/monitoring)/,
   },
   {
     name: 'logrotate',
     programs: ['logrotate'],
     packages: ['logrotate'],
-    testPaths: /^test\/deploy\/logrotate/,
+    testPaths: /^test\/systems\/deploy\/logrotate/,
   },
   {
     name: 'nginx and Caddy',
@@ -143,10 +142,6 @@ export function findImports(file: string, found: Set<string> = new Set()): Set<s
 
 const needs = ({ testModule, testPaths }: ExternalSoftware, file: string) =>
   testPaths?.test(file) || (testModule !== undefined && findImports(file).has(testModule));
-
-export function needsExternalSoftware(file: string): boolean {
-  return externalSoftware.some((software) => needs(software, file));
-}
 
 /** Returns the test files whose software is installed. Reports the others; with CI=true they are an error. */
 export function filterRunnable(files: readonly string[]): string[] {

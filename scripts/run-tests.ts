@@ -1,10 +1,10 @@
 // Runs the tests and ends with the slowest files, the failed tests, and one line that counts them all.
-//   node scripts/run-tests.ts            every test but those that only run with --long
-//   node scripts/run-tests.ts --quick    unit tests, the store on SQLite, HTTP with the server in the test's own process
-//   node scripts/run-tests.ts --long     the tests that measure, or repeat a check with random or large input, with BURSAR_TEST_LONG
-//   node scripts/run-tests.ts FILE…      these files, with the name of every test
-// Tests whose result depends on the database run twice: on SQLite, and on a PostgreSQL that is started for them.
-// BURSAR_TEST_DATABASE=sqlite or =postgres selects one of the two.
+//   node scripts/run-tests.ts              tests that need only Node: all but those of test/systems and test/long
+//   node scripts/run-tests.ts --systems    test/systems, and on PostgreSQL all tests that depend on the database
+//   node scripts/run-tests.ts --long       test/long, and the tests that repeat a check with random or large input
+//   node scripts/run-tests.ts FILE…        these files, with the name of every test
+// A named file that depends on the database runs on SQLite and on PostgreSQL. BURSAR_TEST_DATABASE=sqlite or =postgres selects one
+// of the two.
 import { globSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, dirname } from 'node:path';
@@ -21,7 +21,7 @@ import {
   templateDatabase,
 } from '../test/support/template-database.ts';
 import { build } from './build.mjs';
-import { filterRunnable, findImports, isAvailableOrReport, needsExternalSoftware } from './external-software.ts';
+import { filterRunnable, findImports, isAvailableOrReport } from './external-software.ts';
 
 interface Task {
   /** They run in one process. */
@@ -46,7 +46,7 @@ interface Result extends Task {
 const maxErrorLines = 30;
 
 const usesDatabase =
-  /^test\/(store\/|workers\/|http\/contract\/|services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|identity\/identity-user|jobs\/job-list-cache)|webhooks\/delivery|composition\/query-plans)/;
+  /^test\/(store\/|workers\/|http\/contract\/|(?:systems\/)?services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|identity\/identity-user|jobs\/job-list-cache)|webhooks\/delivery|composition\/query-plans)/;
 /** Of those, files about requests, documents, file modes and timers: no statement runs only in them. */
 const isSameOnBothDatabases =
   /^test\/(http\/contract\/(access|bodies|openapi|start-file)|store\/maintenance\/file-modes|workers\/(loop|poll-interval|retention-ssh))\./;
@@ -54,17 +54,13 @@ const runsOnBothDatabases = (file: string) => usesDatabase.test(file) && !isSame
 
 /** Files that take a minute or more, mostly waiting, the longest first. They start first, so that no run ends by waiting for them. */
 const longFiles = [
-  /^test\/slurm\/load\./,
-  /^test\/crash\/slurm-kill/,
-  /^test\/http\/fuzz\//,
-  /^test\/cli\/doctor-slurm/,
-  /^test\/engines\/slurm\/slurm-/,
-  /^test\/bench\/bench\./,
-  /^test\/postgres\/db-backup/,
-  /^test\/(slurm|crash)\/|\/slurm-|large/,
+  /^test\/simulation\//,
+  /\/crash\/slurm-kill/,
+  /\/cli\/doctor-slurm/,
+  /\/engines\/slurm\/slurm-/,
+  /\/postgres\/db-backup/,
+  /\/(slurm|crash)\/|\/slurm-|large|^test\/long\//,
 ];
-/** They measure, or repeat for minutes what other tests show: only with --long, or if they are named. */
-const isOnlyLong = (file: string) => /^test\/(bench\/bench|http\/fuzz\/fuzz|slurm\/load)\./.test(file);
 const isLong = (file: string) => longFiles.some((pattern) => pattern.test(file));
 /** Files that need much CPU time on PostgreSQL. */
 const isLongOnPostgres = (file: string) => /ledger-random|job-lists/.test(file);
@@ -78,32 +74,17 @@ const sharesProcess = (file: string) =>
   !isLong(file) && !isLongOnPostgres(file) && !needsMuchCpu(file) && !measuresMemory(file);
 /** Other files of the process would use memory at the same time. */
 const measuresMemory = (file: string) => readFileSync(file, 'utf8').includes('process.memoryUsage');
-/** The folder right under test/. */
-const areaOf = (file: string) => file.split('/', 2).join('/');
-
-/** Folders whose tests are fast. Their tests that spawn a server or need external software are still excluded. */
-const isQuickFolder = (file: string) => /^test\/(config|contract|domain|files|http|store|workers)\//.test(file);
-const spawnsServer = (file: string) =>
-  [...findImports(file)]
-    .filter((path) => !path.startsWith('test/support/'))
-    .some((path) => /server-process\.ts'|ownProcess: true/.test(readFileSync(path, 'utf8')));
-const isUnit = (file: string) =>
-  ![...findImports(file)].some((path) => /support\/(server|server-process|bench)\.ts$/.test(path));
+/** The folder right under test/, test/systems/ or test/long/. */
+const areaOf = (file: string) => /^test\/(?:(?:systems|long)\/)?[^/]+/.exec(file)?.[0] ?? file;
 /** Ten seconds of CPU time or more: a generated client whose types are checked, thousands of transactions, files or zips. */
 const needsMuchCpu = (file: string) =>
   /\/(openapi\/client|ledger-random|workspaces\/workspaces|zip\/unzip|file-traversal)\.test\.ts$/.test(file);
-const isQuick = (file: string) =>
-  !isLong(file) &&
-  !needsExternalSoftware(file) &&
-  !spawnsServer(file) &&
-  !needsMuchCpu(file) &&
-  (isQuickFolder(file) || (isUnit(file) && /^test\/(services|shell|webhooks|engines\/slurm)\//.test(file)));
 
 const options = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
 const namedFiles = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
-const isQuickRun = options.includes('--quick');
-// More than the CPUs, because most tests mostly wait. Quick tests wait less.
-const concurrency = availableParallelism() + (isQuickRun ? 1 : 2);
+const isSystemsRun = options.includes('--systems');
+// More than the CPUs, because most tests mostly wait.
+const concurrency = availableParallelism() + (isSystemsRun ? 2 : 1);
 
 /** Each has several clusters. With more of them, commands of Slurm run into its time limits. */
 const maxSlurmTasks = 2;
@@ -136,22 +117,29 @@ function hasLongRun(file: string): boolean {
 
 function findFiles(): string[] {
   if (namedFiles.length > 0) return filterRunnable(namedFiles);
-  const all = globSync('test/**/*.test.ts').sort();
-  if (isQuickRun) return all.filter(isQuick);
-  const isLongRun = options.includes('--long');
-  return filterRunnable(all.filter((file) => (isLongRun ? isOnlyLong(file) || hasLongRun(file) : !isOnlyLong(file))));
+  const all = globSync('test/**/*.test.ts', { exclude: ['test/*/node_modules'] }).sort();
+  if (options.includes('--long')) return filterRunnable(all.filter((file) => isIn('long', file) || hasLongRun(file)));
+  if (isSystemsRun) return filterRunnable(all.filter((file) => isIn('systems', file) || runsOnBothDatabases(file)));
+  return all.filter((file) => !isIn('systems', file) && !isIn('long', file));
+}
+
+function isIn(folder: string, file: string): boolean {
+  return file.startsWith(`test/${folder}/`);
 }
 
 function planTasks(all: readonly string[]): Task[] {
-  const onlyDatabase = isQuickRun ? 'sqlite' : process.env.BURSAR_TEST_DATABASE;
-  const postgresFiles = onlyDatabase === 'postgres' ? all : all.filter(runsOnBothDatabases);
-  const usesPostgres = onlyDatabase !== 'sqlite' && postgresFiles.length > 0;
-  const hasPostgres = usesPostgres && isAvailableOrReport('PostgreSQL', postgresFiles.length);
+  const onlyDatabase = process.env.BURSAR_TEST_DATABASE;
+  const isNamedRun = namedFiles.length > 0;
+  // `npm test` has run the others on SQLite.
+  const sqliteFiles = all.filter((file) => !isSystemsRun || isIn('systems', file));
+  const bothFiles = isSystemsRun || isNamedRun ? all.filter(runsOnBothDatabases) : [];
+  const postgresFiles = onlyDatabase === 'postgres' ? all : onlyDatabase === 'sqlite' ? [] : bothFiles;
+  const hasPostgres = postgresFiles.length > 0 && isAvailableOrReport('PostgreSQL', postgresFiles.length);
   const planned: Task[] = [
-    ...(onlyDatabase === 'postgres'
-      ? []
-      : groupFiles(all).map((group): Task => ({ files: group, database: 'sqlite' }))),
-    ...(hasPostgres ? groupFiles(postgresFiles).map((group): Task => ({ files: group, database: 'postgres' })) : []),
+    ...(onlyDatabase === 'postgres' ? [] : groupFiles(sqliteFiles)).map(
+      (files): Task => ({ files, database: 'sqlite' }),
+    ),
+    ...(hasPostgres ? groupFiles(postgresFiles) : []).map((files): Task => ({ files, database: 'postgres' })),
   ];
   return planned.toSorted((a, b) => startOrder(a) - startOrder(b));
 }

@@ -1,0 +1,41 @@
+import { join } from 'node:path';
+import type { SlurmCluster } from './slurm-cluster.ts';
+
+/** A configuration with hpc_one on a private Slurm cluster. */
+export function slurmConfig(
+  cluster: Pick<SlurmCluster, 'env'>,
+  engine: Record<string, unknown> = {},
+  system: Record<string, unknown> = {},
+) {
+  return {
+    systems: {
+      hpc_one: {
+        kind: 'batch',
+        engine: {
+          kind: 'slurm',
+          environment: cluster.env,
+          accounting: 'completion',
+          commandTimeoutSeconds: 20,
+          ...engine,
+        },
+        // Stated, because Bursar does not start with `auto` here: jobs share its account, and workspaces are in the data folder.
+        isolation: 'bubblewrap',
+        watchSeconds: 0.5,
+        idleWatchSeconds: 2,
+        measureSeconds: 1,
+        limits: { nodes: 2, coresPerNode: 16, runtimeHours: 1 },
+        projects: [{ name: 'proj_hpc_one_01' }],
+        ...system,
+      },
+    },
+  };
+}
+
+/** The same, for jobs that write outside of their workspaces, such as to record that they ran. */
+export function notIsolatedSlurmConfig(
+  cluster: Pick<SlurmCluster, 'env' | 'folder'>,
+  engine: Record<string, unknown> = {},
+) {
+  const workspaceFolder = join(cluster.folder, 'workspaces');
+  return slurmConfig(cluster, { workspaceFolder, ...engine }, { isolation: 'none' });
+}

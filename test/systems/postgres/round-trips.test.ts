@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Caller, createCaller, type Job } from '../../support/api.ts';
+import { jobPath } from '../../support/jobs.ts';
+import { readMetric } from '../../support/metrics.ts';
+import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
+import { type PostgresProxy, startProxy } from '../../support/postgres-proxy.ts';
+import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
+import { until } from '../../support/until.ts';
+import { createZip } from '../../support/zip.ts';
+
+const repeats = 10;
+
+describe('round trips to PostgreSQL', () => {
+  let postgres: TestPostgres;
+  let proxy: PostgresProxy;
+  let server: ServerProcess;
+  let me: Caller;
+  let job: Job;
+
+  before(async () => {
+    postgres = await startPostgres();
+    proxy = await startProxy(postgres.port);
+    const url = (await postgres.database('bursar')).replace(/:\d+\//, `:${proxy.port}/`);
+    // An instance with role `api` only, so that background workers add no round trips.
+    const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
+    await first.stop();
+    server = await spawnServer({ data: first.data, role: 'api', env: { BURSAR_DATABASE_URL: url } });
+    me = createCaller(server.url, first.userToken);
+    job = (await submit()).body;
+    // A submission notifies the other instances a moment later.
+    await until('nothing more is sent', async () => {
+      const former = proxy.roundTrips();
+      await sleep(1000);
+      return proxy.roundTrips() === former || undefined;
+    });
+  });
+  after(async () => {
+    await server.dispose();
+    await proxy.close();
+    await postgres.close();
+  });
+
+  const submit = async () => {
+    const response = await me.submit(
+      '/jobs/hpc_one/',
+      { command: 'true', runtime: 0.01 },
+      await createZip({ data: 'x' }),
+    );
+    assert.equal(response.status, 201, response.text);
+    return response;
+  };
+
+  /** Round trips for `repeats` calls, after one that is not counted. */
+  async function countRoundTrips(call: () => Promise<unknown>): Promise<number> {
+    await call();
+    const before = proxy.roundTrips();
+    for (let n = 0; n < repeats; n++) await call();
+    return proxy.roundTrips() - before;
+  }
+
+  const reads: [description: string, path: () => string][] = [
+    ['one job', () => jobPath(job)],
+    ['all jobs', () => '/jobs/'],
+    ['a page of the jobs in a project', () => '/jobs/hpc_one/proj_hpc_one_01/?limit=1'],
+    ['the jobs since a time', () => '/jobs/?since=2020-01-01T00:00:00Z'],
+    ['all quotas', () => '/quotas/'],
+    ['one quota', () => '/quotas/hpc_one/proj_hpc_one_01/'],
+  ];
+  for (const [description, path] of reads) {
+    test(`reading ${description} takes one for the token and one for the data, also for a 304`, async () => {
+      const { headers } = await me.get(path());
+      const conditional = { 'if-none-match': headers.get('etag') ?? '' };
+      const read = async () => assert.equal((await me.get(path())).status, 200);
+      assert.equal(await countRoundTrips(read), 2 * repeats);
+      const unchanged = async () => assert.equal((await me.send('GET', path(), conditional)).status, 304);
+      assert.equal(await countRoundTrips(unchanged), 2 * repeats);
+    });
+  }
+
+  test('reading all jobs after one has changed takes one for the token and one for the data', async () => {
+    const change = `
+      with raised as (update users set jobs_version = jobs_version + 1 where id = $1 returning jobs_version)
+      update jobs set version = raised.jobs_version, public_json = replace(public_json, '"title":"', '"title":"x')
+      from raised where job_id = $2`;
+    let title = job.title;
+    const changeAndRead = async () => {
+      title = `x${title}`;
+      // Does not go through the counting proxy, like a change by another instance.
+      await postgres.query('bursar', change, [job.owner, job.job_id]);
+      const { body } = await me.get<Job[]>('/jobs/');
+      assert.equal(body.find(({ id }) => id === job.id)?.title, title);
+    };
+    assert.equal(await countRoundTrips(changeAndRead), 2 * repeats);
+  });
+
+  test('a submission takes at most twelve, seven of them in its transaction', async () => {
+    // Token, eligibility, accounts; begin, five statements, commit; and one or two notifications.
+    assert.ok((await countRoundTrips(submit)) <= 12 * repeats);
+  });
+
+  test('the metrics show the connections of the pool', async () => {
+    const read = (name: string) => readMetric(server.url, name);
+    await Promise.all(Array.from({ length: 4 }, () => me.get('/quotas/')));
+    // The pool may open and close connections between these reads.
+    await until('the metrics equal the connections of PostgreSQL', async () => {
+      const idle = await read('bursar_database_connections{state="idle"}');
+      const busy = await read('bursar_database_connections{state="busy"}');
+      const [row] = await postgres.query<{ count: string }>(
+        'bursar',
+        "select count(*) from pg_stat_activity where application_name like 'bursar/%' and query <> 'listen bursar'",
+      );
+      return (idle > 0 && idle + busy === Number(row?.count)) || undefined;
+    });
+    assert.equal(await read('bursar_database_waiting'), 0);
+  });
+
+  test('a revoked token is rejected by the next request', async () => {
+    const token = await server.token('4711');
+    const other = createCaller(server.url, token);
+    assert.equal((await other.get('/jobs/')).status, 200);
+    const { stdout } = await server.bursar('token', 'list', '--user', '4711', '--json');
+    const [{ id }] = JSON.parse(stdout) as [{ id: number }];
+    await server.bursar('token', 'revoke', String(id), '--reason', 'because of a test');
+    assert.equal((await other.get('/jobs/')).status, 401);
+  });
+});

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Caller, createCaller } from '../../support/api.ts';
+import { openEventStream } from '../../support/event-stream.ts';
+import { jobPath } from '../../support/jobs.ts';
+import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
+import { type SlurmCluster, startCluster } from '../../support/slurm-cluster.ts';
+import { slurmConfig } from '../../support/slurm-config.ts';
+
+/** Tests the event stream and the timeline of a job on a real Slurm cluster. */
+export function eventsSuite(): void {
+  describe('events of jobs on Slurm', { concurrency: 1 }, () => {
+    let cluster: SlurmCluster;
+    let server: ServerProcess;
+    let me: Caller;
+    before(async () => {
+      cluster = await startCluster({ nodes: 1 });
+      server = await spawnServer({ config: slurmConfig(cluster) });
+      me = createCaller(server.url, server.userToken);
+    });
+    after(async () => {
+      await server.dispose();
+      await cluster.stop();
+    });
+
+    test('reports each stage of a job, and shows the state of Slurm in the timeline', async () => {
+      const stream = await openEventStream(server.url, server.userToken);
+      const { body } = await me.submit('/jobs/hpc_one/', { command: 'sleep 3; exit 7', runtime: '0.1' });
+      const events = await stream.waitForEvents(4);
+      stream.disconnect();
+      assert.deepEqual(
+        events.map(({ id, type, job }) => [id, type, job?.stage]),
+        [
+          [1, 'job.accepted', 'QUEUED'],
+          [2, 'job.queued', 'QUEUED'],
+          [3, 'job.running', 'RUNNING'],
+          [4, 'job.ended', 'FAILED'],
+        ],
+      );
+      const { body: timeline } = await me.get<{ entries: Record<string, unknown>[] }>(`${jobPath(body)}timeline/`);
+      const [, queued, running, ended] = timeline.entries;
+      assert.match(String(queued?.engine_id), /^\d+$/);
+      assert.equal(running?.engine_words, 'RUNNING');
+      assert.match(String(ended?.engine_words), /^FAILED/);
+      assert.deepEqual([ended?.exit_code, ended?.reason], [7, 'exit code 7']);
+    });
+  });
+}
