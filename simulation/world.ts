@@ -57,7 +57,7 @@ const immediateTie = -1;
 
 let now = 0;
 let seq = 0;
-let heap: Task[] = [];
+let queue: Task[] = [];
 let random = createRandom(0);
 let hash: Hash = createHash('sha256');
 let unhashed = '';
@@ -92,7 +92,7 @@ export const world = {
 export function resetWorld(seed: number, faults: readonly CallFault[]): void {
   now = 0;
   seq = 0;
-  heap = [];
+  queue = [];
   random = createRandom(seed);
   hash = createHash('sha256');
   unhashed = '';
@@ -211,39 +211,20 @@ export function callOutsideSync<T>(place: string, error: () => Error, call: () =
 /** Ends the tasks of a killed server. Only they see it. */
 export class SimulatedKill extends Error {}
 
-// A binary heap.
 function isBefore(a: Task, b: Task): boolean {
   if (a.at !== b.at) return a.at < b.at;
   return a.tie === b.tie ? a.seq < b.seq : a.tie < b.tie;
 }
 
+/** Keeps the queue in order. The next task is the last one. */
 function push(task: Task): void {
-  let index = heap.push(task) - 1;
-  while (index > 0) {
-    const parent = (index - 1) >> 1;
-    if (!isBefore(heap[index] as Task, heap[parent] as Task)) return;
-    swap(index, parent);
-    index = parent;
+  let [low, high] = [0, queue.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (isBefore(task, queue[middle] as Task)) low = middle + 1;
+    else high = middle;
   }
-}
-
-function pop(): Task | undefined {
-  const first = heap[0];
-  const last = heap.pop();
-  if (first === undefined || last === undefined || heap.length === 0) return first;
-  heap[0] = last;
-  for (let index = 0; ; ) {
-    let child = 2 * index + 1;
-    if (child >= heap.length) return first;
-    if (child + 1 < heap.length && isBefore(heap[child + 1] as Task, heap[child] as Task)) child += 1;
-    if (!isBefore(heap[child] as Task, heap[index] as Task)) return first;
-    swap(index, child);
-    index = child;
-  }
-}
-
-function swap(a: number, b: number): void {
-  [heap[a], heap[b]] = [heap[b] as Task, heap[a] as Task];
+  queue.splice(low, 0, task);
 }
 
 function schedule(run: () => void, delayMs: number, tie: number, context = tasks.getStore()): Task {
@@ -428,15 +409,9 @@ export async function runUntil(isDone: () => boolean, maxMs = Number.POSITIVE_IN
 
 /** The next task or, while a server is in a transaction, the next one of that server. */
 function nextTask(): Task | undefined {
-  if (writer === undefined) return pop();
-  const others: Task[] = [];
-  let task = pop();
-  while (task !== undefined && task.context?.process !== writer) {
-    others.push(task);
-    task = pop();
-  }
-  for (const other of others) push(other);
-  return task;
+  if (writer === undefined) return queue.pop();
+  const index = queue.findLastIndex(({ context }) => context?.process === writer);
+  return index < 0 ? undefined : queue.splice(index, 1)[0];
 }
 
 /** Runs a function in virtual time to its end. For preparations and checks, outside of a history. */
