@@ -62,7 +62,10 @@ describe('uploads', () => {
       onProgress: (step) => progress.push(step),
     });
     assert.equal(proxy.pendingCuts(), 0);
-    assert.deepEqual([progress.at(-1)?.attempt, progress.at(-1)?.sentBytes], [4, zip.length]);
+    const { attempt = 0, sentBytes } = progress.at(-1) ?? {};
+    // The server may refuse an attempt while it has not noticed the end of the former one.
+    assert.ok(attempt >= 4, `${attempt} attempts`);
+    assert.equal(sentBytes, zip.length);
     await job.wait();
     const log = (await collect(job.log())).join('');
     assert.equal(log, `${createHash('sha256').update(data).digest('hex')}  data.bin\n`);

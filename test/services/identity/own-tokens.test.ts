@@ -167,13 +167,17 @@ test('a token for one project cannot be used for another one, nor create or revo
 });
 
 test('the first use of a token on a day is stored, with the address', async () => {
+  const today = () => new Date().toISOString().slice(0, 10);
   const { id, caller } = await createValid({ name: 'used' });
+  const days = [today()];
   await caller.get('/jobs/');
+  days.push(today());
   const used = await until('the use is stored', async () => {
     const { body } = await me.get<Token[]>('/me/tokens/');
     return body.find((token) => token.id === id && token.last_used_on !== null);
   });
-  assert.deepEqual([used.last_used_on, used.last_used_from], [new Date().toISOString().slice(0, 10), '127.0.0.1']);
+  assert.ok(days.includes(used.last_used_on ?? ''), used.last_used_on ?? '');
+  assert.equal(used.last_used_from, '127.0.0.1');
 });
 
 test('a repeated request with the same key creates one token, whose secret is neither stored nor shown again', async () => {
