@@ -6,6 +6,7 @@ import yazl from 'yazl';
 import { validateConfig } from '../src/config/validate.ts';
 import { BursarError } from '../src/domain/errors.ts';
 import type { Engine } from '../src/engines/engine.ts';
+import type { Broadcast } from '../src/services/events/topic.ts';
 import { enrolUser, syncProjects } from '../src/services/identity/enrolment.ts';
 import { connectDatabase, openDatabase } from '../src/store/database/database.ts';
 import type { Db } from '../src/store/database/handle.ts';
@@ -218,6 +219,7 @@ function createSimulatedScheduler(plan: Plan): Scheduler & { engineFor(): Engine
 }
 
 type Hosts = ReturnType<typeof createHosts>;
+type Listener = Parameters<Broadcast['onNotification']>[0];
 
 /** The hosts of the servers. A server that was killed is started again after a while. */
 function createHosts(
@@ -228,7 +230,7 @@ function createHosts(
 ) {
   const processes: (SimulatedProcess | undefined)[] = [];
   const serving: (SimulatedServer | undefined)[] = [];
-  const listeners: ((topic: string, name: string) => void)[] = [];
+  const listeners: Listener[][] = [];
   const clockOffsets = Array.from({ length: plan.servers }, () => 0);
 
   async function runHost(index: number): Promise<void> {
@@ -264,23 +266,22 @@ function createHosts(
     }
   }
 
-  /** Hints between servers arrive late, and some never. */
-  function createBroadcast(index: number) {
+  /** Hints between servers arrive late, and some never. A server that starts again has no listeners yet. */
+  function createBroadcast(index: number): Broadcast {
+    const own: Listener[] = [];
+    listeners[index] = own;
     return {
-      notify(topic: string, name: string) {
-        for (const [other, listener] of listeners.entries()) {
+      notify(topic, name) {
+        for (const [other, receivers] of listeners.entries()) {
           const process = processes[other];
           if (other === index || process === undefined || world.random() < 0.1) continue;
-          tasks.run({ process, isRequest: false }, () => setTimeout(() => listener(topic, name), world.between(1, 50)));
+          const deliver = () => {
+            for (const receive of receivers) receive(topic, name);
+          };
+          tasks.run({ process, isRequest: false }, () => setTimeout(deliver, world.between(1, 50)));
         }
       },
-      onNotification(listener: (topic: string, name: string) => void) {
-        const others = listeners[index];
-        listeners[index] = (topic, name) => {
-          if (processes[index]?.isDead === false) others?.(topic, name);
-          listener(topic, name);
-        };
-      },
+      onNotification: (listener) => void own.push(listener),
     };
   }
 
