@@ -45,11 +45,11 @@ interface Result extends Task {
 /** Enough for the difference that an assertion shows. */
 const maxErrorLines = 30;
 
+/** Store, workers, races and query plans: where the two databases could differ. */
 const usesDatabase =
-  /^test\/(store\/|workers\/|http\/contract\/|(?:systems\/)?services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|identity\/identity-user|jobs\/job-list-cache)|webhooks\/delivery|composition\/query-plans)/;
-/** Of those, files about requests, documents, file modes and timers: no statement runs only in them. */
-const isSameOnBothDatabases =
-  /^test\/(http\/contract\/(access|bodies|openapi|start-file)|store\/maintenance\/file-modes|workers\/(loop|poll-interval|retention-ssh))\./;
+  /^test\/(store|workers|services\/(accounting\/(race|classic-faults)|identity\/identity-user|jobs\/job-list-cache)|webhooks\/delivery|composition\/query-plans)/;
+/** Of those, files about file modes and timers: no statement runs only in them. */
+const isSameOnBothDatabases = /^test\/(store\/maintenance\/file-modes|workers\/(loop|poll-interval))\./;
 const runsOnBothDatabases = (file: string) => usesDatabase.test(file) && !isSameOnBothDatabases.test(file);
 
 /** Files that take a minute or more, mostly waiting, the longest first. They start first, so that no run ends by waiting for them. */
