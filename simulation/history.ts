@@ -6,31 +6,40 @@ import yazl from 'yazl';
 import { validateConfig } from '../src/config/validate.ts';
 import { BursarError } from '../src/domain/errors.ts';
 import type { Engine } from '../src/engines/engine.ts';
-import type { Broadcast } from '../src/services/events/topic.ts';
 import { enrolUser, syncProjects } from '../src/services/identity/enrolment.ts';
 import { connectDatabase, openDatabase } from '../src/store/database/database.ts';
 import type { Db } from '../src/store/database/handle.ts';
 import { verifyLedger } from '../src/store/ledger/verify-ledger.ts';
-import { findLeftovers, findOverspending, findProblems, type Surroundings } from './invariants.ts';
+import {
+  type CallFault,
+  callCounts,
+  countAppliedFaults,
+  recordFault,
+  resetFaults,
+  SimulatedKill,
+  simulateFileSystem,
+  stopFaults,
+} from './faults.ts';
+import { createHosts, type Hosts } from './hosts.ts';
+import { findLeftovers, findOverspending, findProblems, type HistoryContext } from './invariants.ts';
 import { faultsEndAt, type Plan, type Submission, type TimedFault, users } from './plan.ts';
 import { createScheduler, type Program, type Scheduler } from './scheduler.ts';
-import { type ServerOptions, type SimulatedServer, simulateSqlite, startServer } from './server.ts';
+import { simulateSqlite } from './server.ts';
+import { hideDataFolder, record, resetTrace, traceHash, traceLines } from './trace.ts';
 import { type Clients, createClients } from './users.ts';
 import {
-  hideDataFolder,
-  installWorld,
+  installVirtualTime,
+  randomBetween,
+  randomNumber,
   realNow,
-  record,
-  recordFault,
-  resetWorld,
+  resetTime,
   runToEnd,
   runUntil,
-  SimulatedKill,
   type SimulatedProcess,
   sleep,
   tasks,
-  world,
-} from './world.ts';
+  virtualNow,
+} from './virtual-time.ts';
 
 export interface History {
   seed: number;
@@ -75,7 +84,8 @@ const config = validateConfig(
   'simulation',
 );
 
-installWorld();
+installVirtualTime();
+simulateFileSystem();
 hideDataFolder(dataFolder);
 simulateSqlite();
 
@@ -87,11 +97,17 @@ const zips: Record<Submission['zip'], Buffer> = {
 let isPrepared = false;
 let unexpectedErrors: string[] = [];
 
-/** Creates what all histories of this process share. */
+function reset(seed: number, faults: readonly CallFault[]): void {
+  resetTime(seed);
+  resetTrace();
+  resetFaults(faults);
+}
+
+/** Creates the database and the zips that all histories of this process begin with. */
 async function prepare(): Promise<void> {
   if (isPrepared) return;
   isPrepared = true;
-  resetWorld(0, []);
+  reset(0, []);
   mkdirSync(root, { recursive: true, mode: 0o700 });
   process.on('exit', () => rmSync(root, { recursive: true, force: true }));
   process.on('unhandledRejection', (error) => {
@@ -111,7 +127,7 @@ async function prepare(): Promise<void> {
 
 async function createZip(bytes: number): Promise<Buffer> {
   const zip = new yazl.ZipFile();
-  const content = Buffer.from(Array.from({ length: bytes }, () => Math.floor(world.random() * 256)));
+  const content = Buffer.from(Array.from({ length: bytes }, () => Math.floor(randomNumber() * 256)));
   zip.addBuffer(content, 'data', { mtime: new Date(0), compress: false });
   zip.end();
   return Buffer.concat(await (zip.outputStream as NodeJS.ReadableStream & { toArray(): Promise<Buffer[]> }).toArray());
@@ -125,15 +141,20 @@ export async function runHistory(plan: Plan): Promise<History> {
   mkdirSync(dataFolder, { mode: 0o700 });
   copyFileSync(template, join(dataFolder, 'bursar.db'));
   unexpectedErrors = [];
-  resetWorld(plan.seed, plan.callFaults);
+  reset(plan.seed, plan.callFaults);
 
   const db = connectDatabase(config.database, dataFolder);
   const problems: string[] = [];
   const scheduler = createSimulatedScheduler(plan);
-  const surroundings = { plan, db, scheduler, dataFolder };
+  const context = { plan, db, scheduler, dataFolder };
   const leases = createLeaseCheck(problems);
-  const sendWebhook: Clients['receiveWebhook'] = (...args) => clients.receiveWebhook(...args);
-  const hosts = createHosts(plan, scheduler, sendWebhook, leases.check);
+  const hosts = createHosts(plan, {
+    config,
+    dataFolder,
+    createEngine: scheduler.engineFor,
+    sendWebhook: (...args) => tasks.run(undefined, () => clients.receiveWebhook(...args)),
+    onChange: leases.check,
+  });
   const clients = createClients(hosts.pickServer, zips);
   hosts.start();
   const performed = plan.actions.map((action) => ({ action, done: clients.perform(action) }));
@@ -143,7 +164,7 @@ export async function runHistory(plan: Plan): Promise<History> {
 
   let isSettled = false;
   const settled = settle(
-    surroundings,
+    context,
     hosts,
     performed.filter(({ action }) => action.kind !== 'follow events').map(({ done }) => done),
   );
@@ -154,25 +175,25 @@ export async function runHistory(plan: Plan): Promise<History> {
     (error) => problems.push(`the check failed: ${(error as Error).stack}`),
   );
   const isComplete = await runUntil(() => isSettled || problems.length > 0, faultsEndAt + maxSettleMs);
-  const knowledge = clients.knowledge;
+  const log = clients.log;
   const found = await runToEnd(async () => {
-    if (!isComplete) return await findLeftovers(surroundings);
-    return problems.length > 0 ? [] : await findProblems({ ...surroundings, knowledge });
+    if (!isComplete) return await findLeftovers(context);
+    return problems.length > 0 ? [] : await findProblems({ ...context, log });
   });
   const result: History = {
     seed: plan.seed,
-    hash: world.hash(),
+    hash: traceHash(),
     problems: [...problems, ...unexpectedErrors, ...found],
-    lines: world.lines(),
-    faults: world.appliedFaults().length,
-    jobs: knowledge.submissions.length,
-    virtualSeconds: Math.round(world.now() / 1000),
+    lines: traceLines(),
+    faults: countAppliedFaults(),
+    jobs: log.submissions.length,
+    virtualSeconds: Math.round(virtualNow() / 1000),
     wallMs: Math.round(realNow() - startedAt),
-    calls: world.calls(),
+    calls: callCounts(),
   };
   hosts.killAll();
   leases.close();
-  resetWorld(0, []);
+  reset(0, []);
   await runToEnd(() => db.destroy());
   return result;
 }
@@ -190,7 +211,7 @@ function createSimulatedScheduler(plan: Plan): Scheduler & { engineFor(): Engine
     cores: 32,
     clockOffsetMs: plan.clusterClockOffsetMs,
     forgetsRecords: plan.forgetsRecords,
-    reportDelayMs: () => world.between(0, 3000),
+    reportDelayMs: () => randomBetween(0, 3000),
     onEvent: record,
     startProgram({ command }): Program {
       const { seconds, exitCode } = findSubmission(command);
@@ -218,102 +239,6 @@ function createSimulatedScheduler(plan: Plan): Scheduler & { engineFor(): Engine
   return { ...scheduler, engineFor };
 }
 
-type Hosts = ReturnType<typeof createHosts>;
-type Listener = Parameters<Broadcast['onNotification']>[0];
-
-/** The hosts of the servers. A server that was killed is started again after a while. */
-function createHosts(
-  plan: Plan,
-  scheduler: ReturnType<typeof createSimulatedScheduler>,
-  sendWebhook: Clients['receiveWebhook'],
-  onChange: ServerOptions['onChange'],
-) {
-  const processes: (SimulatedProcess | undefined)[] = [];
-  const serving: (SimulatedServer | undefined)[] = [];
-  const listeners: Listener[][] = [];
-  const clockOffsets = Array.from({ length: plan.servers }, () => 0);
-
-  async function runHost(index: number): Promise<void> {
-    await sleep(world.between(1, 500));
-    for (let count = 1; ; count++) {
-      const { process, started } = startServer({
-        name: `s${index}.${count}`,
-        config,
-        dataFolder,
-        clockOffsetMs: clockOffsets[index] ?? 0,
-        isShared: plan.servers > 1,
-        createEngine: scheduler.engineFor,
-        sendWebhook: (...args) => tasks.run(undefined, () => sendWebhook(...args)),
-        broadcast: createBroadcast(index),
-        onChange,
-      });
-      processes[index] = process;
-      const died = Promise.withResolvers<void>();
-      const { kill } = process;
-      process.kill = (place) => {
-        kill(place);
-        serving[index] = undefined;
-        died.resolve();
-      };
-      started.then(
-        (server) => {
-          serving[index] = server;
-        },
-        (error) => process.kill(`start: ${(error as Error).message}`),
-      );
-      await died.promise;
-      await sleep(world.between(100, 15_000));
-    }
-  }
-
-  /** Hints between servers arrive late, and some never. A server that starts again has no listeners yet. */
-  function createBroadcast(index: number): Broadcast {
-    const own: Listener[] = [];
-    listeners[index] = own;
-    return {
-      notify(topic, name) {
-        for (const [other, receivers] of listeners.entries()) {
-          const process = processes[other];
-          if (other === index || process === undefined || world.random() < 0.1) continue;
-          const deliver = () => {
-            for (const receive of receivers) receive(topic, name);
-          };
-          tasks.run({ process, isRequest: false }, () => setTimeout(deliver, world.between(1, 50)));
-        }
-      },
-      onNotification: (listener) => void own.push(listener),
-    };
-  }
-
-  return {
-    start() {
-      for (let index = 0; index < plan.servers; index++) void runHost(index);
-    },
-    pickServer() {
-      const alive = serving.filter((server) => server !== undefined);
-      return alive[Math.floor(world.random() * alive.length)];
-    },
-    kill(index: number) {
-      processes[index]?.kill('any time');
-    },
-    pause(index: number, ms: number) {
-      const process = processes[index];
-      if (process !== undefined) process.pausedUntil = Math.max(process.pausedUntil, world.now() + ms);
-    },
-    resumeAll() {
-      for (const process of processes) if (process !== undefined) process.pausedUntil = 0;
-    },
-    changeClock(index: number, ms: number) {
-      clockOffsets[index] = (clockOffsets[index] ?? 0) + ms;
-      const process = processes[index];
-      if (process !== undefined) process.clockOffsetMs += ms;
-    },
-    killAll() {
-      for (const process of processes) process?.kill('the end');
-    },
-  };
-}
-
 async function applyLater(fault: TimedFault, hosts: Hosts, scheduler: Scheduler, clients: Clients): Promise<void> {
   await sleep(fault.at);
   const { at: _at, kind, ...details } = fault;
@@ -326,9 +251,9 @@ async function applyLater(fault: TimedFault, hosts: Hosts, scheduler: Scheduler,
     case 'clock jump':
       return hosts.changeClock(fault.server, fault.ms);
     case 'controller crash':
-      return scheduler.crashController(fault.lostMs, fault.downMs, world.random);
+      return scheduler.crashController(fault.lostMs, fault.downMs, randomNumber);
     case 'node failure':
-      return scheduler.failNode(world.random, fault.noticeMs);
+      return scheduler.failNode(randomNumber, fault.noticeMs);
     case 'full queue':
       scheduler.setFull(true);
       await sleep(fault.ms);
@@ -343,16 +268,16 @@ async function applyLater(fault: TimedFault, hosts: Hosts, scheduler: Scheduler,
 }
 
 /** Returns when the faults are over, every user has what they asked for, and nothing is left to do. */
-async function settle(surroundings: Surroundings, hosts: Hosts, performed: Promise<void>[]): Promise<void> {
+async function settle(context: HistoryContext, hosts: Hosts, performed: Promise<void>[]): Promise<void> {
   await sleep(faultsEndAt);
-  world.stopFaults();
+  stopFaults();
   hosts.resumeAll();
   record('the faults are over');
   await Promise.allSettled(performed);
   record('the users have what they asked for');
   for (let quiet = 0; quiet < 2; ) {
     await sleep(5000);
-    const left = await findLeftovers(surroundings);
+    const left = await findLeftovers(context);
     quiet = left.length === 0 ? quiet + 1 : 0;
   }
 }

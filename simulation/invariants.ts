@@ -10,26 +10,26 @@ import type { Tables } from '../src/store/database/tables.ts';
 import { verifyLedger } from '../src/store/ledger/verify-ledger.ts';
 import type { Plan } from './plan.ts';
 import type { Run, Scheduler } from './scheduler.ts';
-import { type Knowledge, type KnownSubmission, titleOf } from './users.ts';
+import { type ClientLog, type SentSubmission, titleOf } from './users.ts';
 
 type Job = Selectable<Tables['jobs']>;
 
-export interface Surroundings {
+export interface HistoryContext {
   plan: Plan;
   db: Db;
   scheduler: Scheduler;
   dataFolder: string;
 }
 
-interface Evidence extends Surroundings {
-  knowledge: Knowledge;
+interface CheckedHistory extends HistoryContext {
+  log: ClientLog;
 }
 
 /** The times of a report are rounded to seconds, and the controller learns of an end some seconds later. */
 const toleranceSeconds = 2;
 
-/** What is still to be done. Once the faults are over, this must become empty. */
-export async function findLeftovers({ db, scheduler, dataFolder, plan }: Surroundings): Promise<string[]> {
+/** Lists unfinished work. Once the faults are over, the list must become empty. */
+export async function findLeftovers({ db, scheduler, dataFolder, plan }: HistoryContext): Promise<string[]> {
   const jobs = await db.selectFrom('jobs').select(['job_id', 'state']).where('terminal', '=', 0).execute();
   const deliveries = await db.selectFrom('deliveries').select('id').where('state', '=', 'pending').execute();
   // Servers that share a folder keep files without a job for an hour: another server may be receiving them.
@@ -47,9 +47,9 @@ export async function findLeftovers({ db, scheduler, dataFolder, plan }: Surroun
   ];
 }
 
-/** Compares what is stored with what users have seen and with what happened on the nodes. */
-export async function findProblems(evidence: Evidence): Promise<string[]> {
-  const { db, knowledge, scheduler } = evidence;
+/** Compares the database with the responses that users got and with the runs on the nodes. */
+export async function findProblems(history: CheckedHistory): Promise<string[]> {
+  const { db, log, scheduler } = history;
   const jobs = await db.selectFrom('jobs').selectAll().execute();
   const byTitle = Map.groupBy(jobs, ({ title }) => title);
   const charges = new Map(
@@ -64,17 +64,17 @@ export async function findProblems(evidence: Evidence): Promise<string[]> {
   return [
     ...(await verifyLedger(db)).problems,
     ...(await findOverspending(db)),
-    ...(await findWrongPeriods(evidence)),
-    ...knowledge.submissions.flatMap((known) => checkSubmission(known, byTitle.get(titleOf(known.id)) ?? [])),
+    ...(await findWrongPeriods(history)),
+    ...log.submissions.flatMap((known) => checkSubmission(known, byTitle.get(titleOf(known.id)) ?? [])),
     ...jobs.flatMap((job) => {
-      const known = knowledge.submissions.find(({ id }) => titleOf(id) === job.title);
+      const known = log.submissions.find(({ id }) => titleOf(id) === job.title);
       return known
         ? checkJob(job, known, scheduler.runs.get(job.job_id), charges.get(job.id))
         : [`${job.job_id} is nobody's`];
     }),
-    ...(await checkEvents(evidence, jobs)),
-    ...(await checkDeliveries(evidence)),
-    ...(await checkCommands(evidence)),
+    ...(await checkEvents(history, jobs)),
+    ...(await checkDeliveries(history)),
+    ...(await checkCommands(history)),
   ];
 }
 
@@ -86,7 +86,7 @@ export async function findOverspending(db: Db): Promise<string[]> {
 }
 
 /** A job holds time of the period in which it was accepted. */
-async function findWrongPeriods({ db, plan }: Evidence): Promise<string[]> {
+async function findWrongPeriods({ db, plan }: CheckedHistory): Promise<string[]> {
   const holds = await db
     .selectFrom('holds')
     .innerJoin('jobs', 'jobs.id', 'holds.job')
@@ -103,8 +103,8 @@ async function findWrongPeriods({ db, plan }: Evidence): Promise<string[]> {
   return wrong.map(({ job_id }) => `${job_id} holds time of a period that it was not accepted in`);
 }
 
-/** What was answered is stored; one job for each key; a refused request leaves nothing. */
-function checkSubmission({ id, answer }: KnownSubmission, jobs: readonly Job[]): string[] {
+/** An accepted submission has its job, a key has at most one job, and a refused submission has none. */
+function checkSubmission({ id, answer }: SentSubmission, jobs: readonly Job[]): string[] {
   if (jobs.length > 1) return [`submission ${id} has ${jobs.length} jobs`];
   const [job] = jobs;
   if (answer === null) return [];
@@ -114,7 +114,7 @@ function checkSubmission({ id, answer }: KnownSubmission, jobs: readonly Job[]):
 }
 
 /** Outcome and charge are what happened on the node. */
-function checkJob(job: Job, known: KnownSubmission, run: Run | undefined, charged = 0): string[] {
+function checkJob(job: Job, known: SentSubmission, run: Run | undefined, charged = 0): string[] {
   const allowed = allowedOutcomes(known, run, toTimeLimitSeconds(known.runtimeHours));
   const problems: string[] = [];
   const { job_id: jobId, outcome, units } = job;
@@ -132,7 +132,7 @@ function checkJob(job: Job, known: KnownSubmission, run: Run | undefined, charge
 }
 
 function allowedOutcomes(
-  { isRefused, isCancelRequested }: KnownSubmission,
+  { isRefused, isCancelRequested }: SentSubmission,
   run: Run | undefined,
   limitSeconds: number,
 ): Outcome[] {
@@ -163,7 +163,7 @@ function allowedSeconds(
   const isFree = outcome === null || ['rejected', 'lost', 'node_failed'].includes(outcome);
   if (run === undefined || isFree) return [0, 0];
   const seconds = secondsOf(run);
-  // Until the system notices that the node has failed, the job is running in its books.
+  // The controller shows the job as running until it notices that the node has failed.
   const isUnnoticed = run.stoppedBy === 'node failure' && outcome === 'cancelled';
   const max = isUnnoticed ? limitSeconds : Math.min(limitSeconds, Math.ceil(seconds) + toleranceSeconds);
   return [Math.max(0, Math.min(limitSeconds, Math.floor(seconds)) - toleranceSeconds), max];
@@ -178,13 +178,13 @@ function describeRun(run: Run | undefined): string {
 }
 
 /** Event numbers have no gaps; a follower has seen each once and in order; a job ends once. */
-async function checkEvents({ db, knowledge }: Evidence, jobs: readonly Job[]): Promise<string[]> {
+async function checkEvents({ db, log }: CheckedHistory, jobs: readonly Job[]): Promise<string[]> {
   const events = await db.selectFrom('events').selectAll().orderBy('user_id').orderBy('seq').execute();
   const problems: string[] = [];
   for (const [user, own] of Map.groupBy(events, ({ user_id }) => user_id)) {
     const gap = own.findIndex(({ seq }, index) => seq !== index + 1);
     if (gap >= 0) problems.push(`the events of user ${user} have a gap at ${gap + 1}`);
-    const seen = knowledge.events.get(user);
+    const seen = log.events.get(user);
     const wrong = seen?.findIndex(({ id }, index) => id !== index + 1) ?? -1;
     if (wrong >= 0) problems.push(`user ${user} saw event ${seen?.[wrong]?.id} as number ${wrong + 1}`);
     if (seen !== undefined && seen.length !== own.length)
@@ -204,16 +204,16 @@ async function checkEvents({ db, knowledge }: Evidence, jobs: readonly Job[]): P
 }
 
 /** Every event since the registration is delivered at least once, with a right signature. */
-async function checkDeliveries({ db, knowledge, plan }: Evidence): Promise<string[]> {
+async function checkDeliveries({ db, log, plan }: CheckedHistory): Promise<string[]> {
   const deliveries = await db
     .selectFrom('deliveries')
     .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhook_id')
     .select(['deliveries.id', 'deliveries.event_id', 'deliveries.state', 'webhooks.user_id'])
     .execute();
   const webhooks = await db.selectFrom('webhooks').select(['user_id', 'created_at', 'disabled_at']).execute();
-  const problems = knowledge.wrongSignatures.map((id) => `message ${id} has a wrong signature`);
+  const problems = log.wrongSignatures.map((id) => `message ${id} has a wrong signature`);
   for (const { id, state, user_id } of deliveries) {
-    const count = knowledge.received.get(`${user_id} ${toMessageId(id)}`) ?? 0;
+    const count = log.received.get(`${user_id} ${toMessageId(id)}`) ?? 0;
     if (state === 'delivered' && count === 0)
       problems.push(`delivery ${id} counts as delivered and was never received`);
   }
@@ -231,11 +231,11 @@ async function checkDeliveries({ db, knowledge, plan }: Evidence): Promise<strin
 }
 
 /** A command that was answered has its effect, once. */
-async function checkCommands({ db, knowledge }: Evidence): Promise<string[]> {
+async function checkCommands({ db, log }: CheckedHistory): Promise<string[]> {
   const audit = await db.selectFrom('audit').select(['act', 'details']).execute();
   const entries = await db.selectFrom('entries').select(['reason', 'account_id']).execute();
   const problems: string[] = [];
-  for (const [reason, action] of knowledge.commands) {
+  for (const [reason, action] of log.commands) {
     const count = audit.filter(({ details }) => JSON.parse(details).reason === reason).length;
     const expected = action.kind === 'disable user' ? 2 : 1;
     if (count !== expected) problems.push(`"${reason}" is in the audit trail ${count} times`);

@@ -35,7 +35,7 @@ export const mutations: Mutation[] = [
     ],
   },
   {
-    name: 'settle outside of the transaction of the end',
+    name: 'settle a job in a second transaction, after its end is stored',
     changes: [
       inFile(
         'workers/advance-job.ts',

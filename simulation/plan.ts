@@ -1,6 +1,7 @@
-import { type CallFault, createRandom } from './world.ts';
+import type { CallFault } from './faults.ts';
+import { createRandom } from './virtual-time.ts';
 
-/** What a user or an administrator does, and when. Times are virtual milliseconds. */
+/** A request of a user or an administrator. Times are virtual milliseconds. */
 export type Action = { id: number; at: number } & (
   | Submission
   | { kind: 'follow events'; user: string }
@@ -23,7 +24,7 @@ export interface Submission {
   uploadMs: number;
   cores: number;
   runtimeHours: number;
-  /** What the program does on its node. */
+  /** Runtime and exit code of the program on its node. */
   seconds: number;
   exitCode: number;
   isRefused: boolean;
@@ -94,7 +95,7 @@ const places: Record<string, [typicalCalls: number, kinds: FaultKind[]]> = {
   webhook: [100, everyKind],
 };
 
-/** Everything that happens in a history, apart from the delays and orders that it draws itself. */
+/** Draws all requests and faults of a history. The history itself draws delays and the order of tasks. */
 export function createPlan(seed: number): Plan {
   // Another stream than that of the history, whose random numbers depend on what happens.
   const random = createRandom(seed ^ 0x5eed);

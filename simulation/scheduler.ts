@@ -18,7 +18,7 @@ export interface SchedulerOptions {
   startProgram(job: EngineJob): Program;
   /** Ended jobs are listed for this long. */
   minJobAgeMs?: number;
-  /** What the clock of the system is ahead. */
+  /** Difference between the clock of the system and that of the database. */
   clockOffsetMs?: number;
   /** Whether nothing is left of a job once the engine may forget it. Default: it is listed for `minJobAgeMs`. */
   forgetsRecords?: boolean;
@@ -27,13 +27,13 @@ export interface SchedulerOptions {
   onEvent?(text: string): void;
 }
 
-/** What really happened to a job on its node. */
+/** One run of a job on its node: the truth that reports and charges are compared with. */
 export interface Run {
   ref: string;
   startedAt: number;
   endedAt: number | null;
   exitCode: number | null;
-  /** Who ended it; null if it ended by itself. */
+  /** The cause of its end; null if the program ended by itself. */
   stoppedBy: 'time limit' | 'cancellation' | 'node failure' | 'controller' | null;
   /** What the wrapper of the job wrote. A node that fails leaves the start, and no end. */
   record: RecordedEnd | null;
@@ -42,7 +42,7 @@ export interface Run {
   program: Program;
 }
 
-/** A job in the books of the controller. Never changed, only replaced, so that a copy of the books is cheap. */
+/** A job in the controller. Never changed, only replaced, which makes a copy of the controller's state cheap. */
 interface Entry {
   ref: string;
   job: EngineJob;
@@ -51,7 +51,7 @@ interface Entry {
   end: ReportedEnd | null;
 }
 
-interface Books {
+interface SavedState {
   at: number;
   nextRef: number;
   entries: ReadonlyMap<string, Entry>;
@@ -72,7 +72,7 @@ export function createScheduler(options: SchedulerOptions) {
   const { cores, minJobAgeMs = 300_000, onEvent = () => undefined } = options;
   let entries = new Map<string, Entry>();
   let nextRef = 1;
-  let saved: Books[] = [];
+  let saved: SavedState[] = [];
   let isUp = true;
   let isFull = false;
   /** By job id. */
@@ -124,7 +124,7 @@ export function createScheduler(options: SchedulerOptions) {
     else finish(entry, refusal);
   }
 
-  /** What the controller is told if a node refuses to start a job. */
+  /** Returns the end that a node reports if it refuses to start the job, or null if it starts it. */
   function refuseStart({ ref, job }: Entry): Pick<ReportedEnd, 'outcome' | 'reason' | 'exitCode'> | null {
     const isOther = ([jobId, run]: [string, Run]) => jobId !== job.jobId && run.ref === ref && run.endedAt === null;
     // The node still runs the job that had this ref before the controller forgot it.
@@ -214,10 +214,10 @@ export function createScheduler(options: SchedulerOptions) {
    */
   function crashController(lostMs: number, downMs: number, random: () => number): void {
     isUp = false;
-    const books = saved.findLast(({ at }) => at <= now() - lostMs) ?? { at: 0, nextRef: 1, entries: new Map() };
-    entries = new Map(books.entries);
-    nextRef = books.nextRef;
-    saved = saved.filter(({ at }) => at <= books.at);
+    const restored = saved.findLast(({ at }) => at <= now() - lostMs) ?? { at: 0, nextRef: 1, entries: new Map() };
+    entries = new Map(restored.entries);
+    nextRef = restored.nextRef;
+    saved = saved.filter(({ at }) => at <= restored.at);
     setTimeout(() => {
       isUp = true;
       onEvent('the controller is back');
@@ -234,7 +234,7 @@ export function createScheduler(options: SchedulerOptions) {
         stopRun(run, 'controller');
         if (random() < 0.5) loseRecord(run);
       } else if (run.endedAt !== null && isKnown && random() < 0.5) {
-        // Otherwise the job runs on in the books of the controller, up to its time limit.
+        // Otherwise the controller shows the job as running, up to its time limit.
         if (run.stoppedBy !== 'node failure' && random() < 0.5) reportEnd(jobId, run);
         else finish(entry, { outcome: 'node_failed', reason: 'a node of the job failed', exitCode: null });
       }

@@ -22,18 +22,17 @@ import { releaseAllLeases } from '../src/store/systems/leases.ts';
 import type { SendRequest } from '../src/webhooks/send.ts';
 import { cleanUpSpool } from '../src/workers/cleanup.ts';
 import { maxTimerMs } from '../src/workers/loop.ts';
+import { type CallOptions, callOutside, callOutsideSync } from './faults.ts';
+import { record, recordSilently } from './trace.ts';
 import {
-  type CallOptions,
-  callOutside,
-  callOutsideSync,
+  currentWriter,
   databaseTime,
-  record,
-  recordSilently,
+  randomBetween,
   type SimulatedProcess,
+  setWriter,
   sleep,
   tasks,
-  world,
-} from './world.ts';
+} from './virtual-time.ts';
 
 export interface ServerOptions {
   name: string;
@@ -57,7 +56,6 @@ export interface SimulatedServer extends SimulatedProcess {
   services: Services;
   /** Resolves when it is killed. */
   killed: Promise<void>;
-  isPaused(): boolean;
 }
 
 interface Connections {
@@ -86,7 +84,7 @@ export function startServer(options: ServerOptions): { process: SimulatedProcess
       if (process.isDead) return;
       record(`is killed at ${place}`);
       process.isDead = true;
-      if (world.writer() === process) world.setWriter(undefined);
+      if (currentWriter() === process) setWriter(undefined);
       // The database rolls back what a killed server has not committed.
       for (const database of databases) database.close();
       for (const file of process.openFiles) void file.close().catch(() => undefined);
@@ -101,7 +99,6 @@ export function startServer(options: ServerOptions): { process: SimulatedProcess
     return Object.assign(process, {
       services,
       killed: killed.promise,
-      isPaused: () => process.pausedUntil > world.now(),
     });
   });
   return { process, started };
@@ -261,8 +258,8 @@ function runStatement(statement: Sqlite.Statement, args: unknown[], run: () => u
   const diskError = (code: string) => () => new Sqlite.SqliteError('simulated fault of the disk', code);
   if (place === null) return callOutsideSync('read', diskError('SQLITE_IOERR_READ'), run);
   if (source === 'begin immediate') {
-    if (world.writer() !== undefined) throw new Error('two servers in a transaction');
-    world.setWriter(context?.process);
+    if (currentWriter() !== undefined) throw new Error('two servers in a transaction');
+    setWriter(context?.process);
   }
   recordSilently(`${source} ${args}`);
   try {
@@ -270,7 +267,7 @@ function runStatement(statement: Sqlite.Statement, args: unknown[], run: () => u
     if (context && !context.isRequest && /^update "jobs"/.test(source)) connections?.onChange(context.process, source);
     return result;
   } finally {
-    if (world.writer() === context?.process && !(database.open && database.inTransaction)) world.setWriter(undefined);
+    if (currentWriter() === context?.process && !(database.open && database.inTransaction)) setWriter(undefined);
   }
 }
 
@@ -292,4 +289,4 @@ function createLogger(): Logger {
 const changingMethods = new Set(['submit', 'release', 'preventStart', 'discard', 'cancel', 'forget']);
 
 /** Lets a task of a user wait for the network. */
-export const networkDelay = () => sleep(world.between(1, 50));
+export const networkDelay = () => sleep(randomBetween(1, 50));

@@ -5,19 +5,20 @@ import type { Actor } from '../src/services/identity/actor.ts';
 import type { AttemptResult } from '../src/webhooks/send.ts';
 import type { Action, Submission } from './plan.ts';
 import { networkDelay, type Services, type SimulatedServer } from './server.ts';
-import { record, sleep, tasks, world } from './world.ts';
+import { record } from './trace.ts';
+import { randomBetween, sleep, tasks } from './virtual-time.ts';
 
-/** What users know of a submission. */
-export interface KnownSubmission extends Submission {
+/** A submission as its sender knows it. */
+export interface SentSubmission extends Submission {
   id: number;
   /** The answer that the user got: the id of the job, or the code of the error. Null if no answer came. */
   answer: { jobId: string } | { error: string } | null;
   isCancelRequested: boolean;
 }
 
-/** What users have seen. The invariants compare it with the database and with the nodes. */
-export interface Knowledge {
-  submissions: KnownSubmission[];
+/** Requests that the users sent, and responses, events and webhooks that they received. */
+export interface ClientLog {
+  submissions: SentSubmission[];
   /** By user: the numbers of the events, in the order of their arrival. */
   events: Map<string, { id: number; json: string }[]>;
   /** By user: the secret of the webhook. */
@@ -30,7 +31,7 @@ export interface Knowledge {
 }
 
 export interface Clients {
-  knowledge: Knowledge;
+  log: ClientLog;
   /** Carries out an action to its end. */
   perform(action: Action): Promise<void>;
   /** The endpoint of all webhooks. */
@@ -52,7 +53,7 @@ export function createClients(
   pickServer: () => SimulatedServer | undefined,
   zips: Record<Submission['zip'], Buffer>,
 ): Clients {
-  const knowledge: Knowledge = {
+  const log: ClientLog = {
     submissions: [],
     events: new Map(),
     webhookSecrets: new Map(),
@@ -101,8 +102,8 @@ export function createClients(
   }
 
   async function submit(action: Action & Submission): Promise<void> {
-    const known: KnownSubmission = { ...action, answer: null, isCancelRequested: false };
-    knowledge.submissions.push(known);
+    const known: SentSubmission = { ...action, answer: null, isCancelRequested: false };
+    log.submissions.push(known);
     const send = action.hasKey ? requestUntilAnswered : request;
     try {
       const json = await send(({ jobs }) => jobs.submit(toSubmission(action, zips[action.zip])));
@@ -139,7 +140,7 @@ export function createClients(
 
   async function followEvents(user: string): Promise<void> {
     const seen: { id: number; json: string }[] = [];
-    knowledge.events.set(user, seen);
+    log.events.set(user, seen);
     for (;;) {
       const server = await connect();
       const closing = new AbortController();
@@ -151,21 +152,21 @@ export function createClients(
       });
       await Promise.race([reading.catch(() => undefined), server.killed, dropped.promise]);
       closing.abort();
-      await sleep(world.between(100, 3000));
+      await sleep(randomBetween(100, 3000));
     }
   }
 
   async function registerWebhook(action: Action & { user: string }): Promise<void> {
     const body = { url: `https://example.org/${action.user}`, events: ['*'] };
     const { secret } = await requestUntilAnswered(({ webhooks }) => webhooks.create(action.user, body, toKey(action)));
-    knowledge.webhookSecrets.set(action.user, secret);
+    log.webhookSecrets.set(action.user, secret);
   }
 
   /** Runs an administrative command. A conflict is an answer too. */
   async function command(action: Action, work: (services: Services) => Promise<unknown>): Promise<void> {
     try {
       await requestUntilAnswered(work);
-      knowledge.commands.set(reasonOf(action), action);
+      log.commands.set(reasonOf(action), action);
       record(`administrator: ${reasonOf(action)}`);
     } catch (error) {
       record(`administrator: ${reasonOf(action)} was refused: ${toCode(error)}`);
@@ -192,9 +193,7 @@ export function createClients(
         );
       }
       case 'refund': {
-        const known = knowledge.submissions.find(
-          ({ answer, project }) => answer && 'jobId' in answer && project === 'main',
-        );
+        const known = log.submissions.find(({ answer, project }) => answer && 'jobId' in answer && project === 'main');
         if (!known?.answer || !('jobId' in known.answer)) return;
         const body = { job_id: known.answer.jobId, amount: action.amount };
         return await command(action, ({ admin }) => admin.refund(main, toCommand(body)));
@@ -217,7 +216,7 @@ export function createClients(
   }
 
   return {
-    knowledge,
+    log,
     async perform(action) {
       await sleep(action.at);
       if (action.kind === 'submit') return await submit(action);
@@ -230,11 +229,11 @@ export function createClients(
       if (isEndpointDown) return failure;
       const user = new URL(url).pathname.slice(1);
       const id = headers['webhook-id'] ?? '';
-      const secret = knowledge.webhookSecrets.get(user);
+      const secret = log.webhookSecrets.get(user);
       // The user has not received the answer with the secret yet, so cannot check the signature.
       if (secret === undefined) return failure;
-      if (!hasSignature(headers, body, secret)) knowledge.wrongSignatures.push(id);
-      knowledge.received.set(`${user} ${id}`, (knowledge.received.get(`${user} ${id}`) ?? 0) + 1);
+      if (!hasSignature(headers, body, secret)) log.wrongSignatures.push(id);
+      log.received.set(`${user} ${id}`, (log.received.get(`${user} ${id}`) ?? 0) + 1);
       return { ok: true, result: '2xx', status: 200, error: null, detail: null };
     },
     dropConnections() {

@@ -32,6 +32,6 @@ export async function sendStaticFile(
   return reply.send(file.stream);
 }
 
-/** Also of a folder, and of a path that leads out of the root. */
+/** True for a folder and for a path outside the root too: neither is served. */
 const isMissing = ({ type, statusCode }: SendResult) =>
   type === 'directory' || (type === 'error' && [400, 403, 404].includes(statusCode));

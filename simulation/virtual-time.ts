@@ -1,10 +1,10 @@
-// Virtual time, seeded random numbers and the trace of a history. Import this before anything of src/.
+// Virtual time and seeded random numbers. Import this before anything of src/.
 //
 // The globals are replaced instead of passing a clock around: about 150 places of the sources read a clock, wait or draw a
 // random number, and the libraries do too. An `AsyncLocalStorage` knows to which simulated server a task belongs.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import crypto, { createHash, type Hash } from 'node:crypto';
-import fsp, { type FileHandle } from 'node:fs/promises';
+import crypto from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
@@ -15,7 +15,7 @@ export interface SimulatedProcess {
   isDead: boolean;
   /** In virtual time. */
   pausedUntil: number;
-  /** What the clock of this host is ahead of the clock of the database. */
+  /** Difference between the clock of this host and that of the database. */
   clockOffsetMs: number;
   /** Closed when it is killed. */
   openFiles: Set<FileHandle>;
@@ -26,13 +26,6 @@ export interface TaskContext {
   process: SimulatedProcess;
   /** Whether the task serves a request, in contrast to background work. */
   isRequest: boolean;
-}
-
-/** A fault that happens at the `nth` call of a place. */
-export interface CallFault {
-  place: string;
-  nth: number;
-  kind: 'kill before' | 'kill after' | 'fail' | 'lose response' | 'delay';
 }
 
 interface Task {
@@ -47,7 +40,6 @@ interface Task {
 const realDate = Date;
 const realSetImmediate = setImmediate;
 export const realNow = performance.now.bind(performance);
-const never = new Promise<never>(() => undefined);
 
 export const tasks = new AsyncLocalStorage<TaskContext | undefined>();
 
@@ -59,48 +51,23 @@ let now = 0;
 let seq = 0;
 let queue: Task[] = [];
 let random = createRandom(0);
-let hash: Hash = createHash('sha256');
-let unhashed = '';
-let lines: string[] = [];
-/** By place and number. */
-let callFaults = new Map<string, CallFault>();
-let calls = new Map<string, number>();
-let appliedFaults: string[] = [];
-let areFaultsEnabled = false;
-/** The server that is in a transaction. SQLite allows one, so that no other one runs meanwhile. */
+/** The server that is in a transaction. SQLite allows one, so no other server runs meanwhile. */
 let writer: SimulatedProcess | undefined;
 
-export const world = {
-  now: () => now,
-  random: () => random(),
-  between: (min: number, max: number) => min + random() * (max - min),
-  calls: () => calls,
-  appliedFaults: () => appliedFaults,
-  lines: () => lines,
-  hash: () => hash.copy().update(unhashed).digest('hex').slice(0, 16),
-  setWriter(process: SimulatedProcess | undefined) {
-    writer = process;
-  },
-  writer: () => writer,
-  /** Faults stop: from now on every job must end. */
-  stopFaults() {
-    areFaultsEnabled = false;
-  },
-};
+export const virtualNow = () => now;
+export const randomNumber = () => random();
+export const randomBetween = (min: number, max: number) => min + random() * (max - min);
+export const currentWriter = () => writer;
+export function setWriter(process: SimulatedProcess | undefined): void {
+  writer = process;
+}
 
-/** Begins a history. */
-export function resetWorld(seed: number, faults: readonly CallFault[]): void {
+/** Sets virtual time to 0 and drops all tasks. */
+export function resetTime(seed: number): void {
   now = 0;
   seq = 0;
   queue = [];
   random = createRandom(seed);
-  hash = createHash('sha256');
-  unhashed = '';
-  lines = [];
-  callFaults = new Map(faults.map((fault) => [`${fault.place} ${fault.nth}`, fault]));
-  calls = new Map();
-  appliedFaults = [];
-  areFaultsEnabled = true;
   writer = undefined;
 }
 
@@ -114,102 +81,6 @@ export function createRandom(seed: number): () => number {
     return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32;
   };
 }
-
-/** The data folder has another name in every process, and errors of files name it. */
-let dataFolder = '';
-export function hideDataFolder(folder: string): void {
-  dataFolder = folder;
-}
-
-/** Adds a line that people read to the trace. */
-export function record(message: string): void {
-  const text = message.replaceAll(dataFolder, '');
-  const line = `${(now / 1000).toFixed(3).padStart(9)} ${(tasks.getStore()?.process.name ?? '').padEnd(4)} ${text}`;
-  lines.push(line);
-  addToHash(`${line}\n`);
-}
-
-/** Adds something to the hash of the trace that nobody wants to read, such as a statement. */
-export function recordSilently(text: string): void {
-  addToHash(`${now} ${tasks.getStore()?.process.name} ${text}\n`);
-}
-
-/** In large parts: most texts are short. */
-function addToHash(text: string): void {
-  unhashed += text;
-  if (unhashed.length < 100_000) return;
-  hash.update(unhashed);
-  unhashed = '';
-}
-
-/** Records a fault that happens now. */
-export function recordFault(text: string): void {
-  appliedFaults.push(text);
-  record(`FAULT ${text}`);
-}
-
-/** Returns the fault of this call, if one is planned for it. */
-function nextFault(place: string): CallFault | undefined {
-  const nth = (calls.get(place) ?? 0) + 1;
-  calls.set(place, nth);
-  if (!areFaultsEnabled) return undefined;
-  const fault = callFaults.get(`${place} ${nth}`);
-  if (fault !== undefined) recordFault(`${fault.kind} at ${place} ${nth}`);
-  return fault;
-}
-
-export interface CallOptions {
-  /** The error of this call that a caller can really get. */
-  error(detail: string): Error;
-  /** Latency of the request, and again of the response. */
-  latencyMs?: [min: number, max: number];
-  /** What a fault `delay` adds. */
-  delayMs?: number;
-}
-
-/**
- * A call that leaves the core. The plan of the history decides: it continues, is delayed, fails, has its effect and loses the
- * response, or the server is killed before or after it.
- */
-export async function callOutside<T>(place: string, options: CallOptions, call: () => Promise<T>): Promise<T> {
-  const process = tasks.getStore()?.process;
-  if (process?.isDead) return await never;
-  const fault = nextFault(place)?.kind;
-  if (fault === 'kill before') return await killed(process, place);
-  const [min, max] = options.latencyMs ?? [0, 0];
-  if (max > 0) await sleep(world.between(min, max));
-  if (fault === 'delay') await sleep(options.delayMs ?? 30_000);
-  if (process?.isDead) return await never;
-  if (fault === 'fail') throw options.error(`${place} failed`);
-  const result = await call();
-  if (fault === 'kill after') return await killed(process, place);
-  if (max > 0) await sleep(world.between(min, max));
-  if (process?.isDead) return await never;
-  if (fault === 'lose response') throw options.error(`the response of ${place} was lost`);
-  return result;
-}
-
-function killed(process: SimulatedProcess | undefined, place: string): Promise<never> {
-  process?.kill(place);
-  return never;
-}
-
-/** The same for a call that returns at once, such as a statement of SQLite. Throws if the server is dead. */
-export function callOutsideSync<T>(place: string, error: () => Error, call: () => T): T {
-  const process = tasks.getStore()?.process;
-  if (process?.isDead) throw new SimulatedKill();
-  const fault = nextFault(place)?.kind;
-  if (fault === 'kill before') process?.kill(place);
-  if (process?.isDead) throw new SimulatedKill();
-  if (fault === 'fail') throw error();
-  const result = call();
-  if (fault === 'kill after') process?.kill(place);
-  if (process?.isDead) throw new SimulatedKill();
-  return result;
-}
-
-/** Ends the tasks of a killed server. Only they see it. */
-export class SimulatedKill extends Error {}
 
 function isBefore(a: Task, b: Task): boolean {
   if (a.at !== b.at) return a.at < b.at;
@@ -328,8 +199,8 @@ class VirtualDate extends realDate {
   static override now = clock;
 }
 
-/** Replaces time and chance in this process, for ever. */
-export function installWorld(): void {
+/** Replaces clocks, timers and random numbers of this process, for ever. */
+export function installVirtualTime(): void {
   Object.assign(globalThis, virtualTimers, { Date: VirtualDate });
   Object.assign(timers, virtualTimers);
   Object.assign(timersPromises, {
@@ -349,33 +220,7 @@ export function installWorld(): void {
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;
   };
   Object.assign(crypto, { randomBytes, randomUUID });
-  simulateFileSystem();
   syncBuiltinESMExports();
-}
-
-const fullDisk = (syscall: string) => Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC', syscall });
-
-/** A server can be killed before every operation on files, and a disk can be full. */
-function simulateFileSystem(): void {
-  const functions = fsp as unknown as Record<string, unknown>;
-  for (const [name, original] of Object.entries(functions)) {
-    if (typeof original !== 'function') continue;
-    functions[name] = (...args: unknown[]) => {
-      const process = tasks.getStore()?.process;
-      if (process === undefined) return original.apply(fsp, args);
-      if (process.isDead) return never;
-      const fault = nextFault('file')?.kind;
-      if (fault === 'kill before') return killed(process, `file ${name}`);
-      if (fault === 'fail') return Promise.reject(fullDisk(name));
-      const result = original.apply(fsp, args);
-      if (name === 'open')
-        result.then(
-          (file: FileHandle) => process.openFiles.add(file),
-          () => undefined,
-        );
-      return result;
-    };
-  }
 }
 
 const turn = () => new Promise((resolve) => realSetImmediate(resolve));

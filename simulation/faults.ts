@@ -1,0 +1,130 @@
+import fsp, { type FileHandle } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import { record } from './trace.ts';
+import { randomBetween, type SimulatedProcess, sleep, tasks } from './virtual-time.ts';
+
+/** A fault that happens at the `nth` call of a place. */
+export interface CallFault {
+  place: string;
+  nth: number;
+  kind: 'kill before' | 'kill after' | 'fail' | 'lose response' | 'delay';
+}
+
+const never = new Promise<never>(() => undefined);
+
+/** By place and number. */
+let callFaults = new Map<string, CallFault>();
+let calls = new Map<string, number>();
+let appliedFaults: string[] = [];
+let areFaultsEnabled = false;
+
+/** How often each place was called. */
+export const callCounts = (): ReadonlyMap<string, number> => calls;
+export const countAppliedFaults = () => appliedFaults.length;
+
+export function resetFaults(faults: readonly CallFault[]): void {
+  callFaults = new Map(faults.map((fault) => [`${fault.place} ${fault.nth}`, fault]));
+  calls = new Map();
+  appliedFaults = [];
+  areFaultsEnabled = true;
+}
+
+/** From now on every call succeeds. */
+export function stopFaults(): void {
+  areFaultsEnabled = false;
+}
+
+/** Records a fault that happens now. */
+export function recordFault(text: string): void {
+  appliedFaults.push(text);
+  record(`FAULT ${text}`);
+}
+
+/** Returns the fault of this call, if one is planned for it. */
+function nextFault(place: string): CallFault | undefined {
+  const nth = (calls.get(place) ?? 0) + 1;
+  calls.set(place, nth);
+  if (!areFaultsEnabled) return undefined;
+  const fault = callFaults.get(`${place} ${nth}`);
+  if (fault !== undefined) recordFault(`${fault.kind} at ${place} ${nth}`);
+  return fault;
+}
+
+export interface CallOptions {
+  /** The error of this call that a caller can really get. */
+  error(detail: string): Error;
+  /** Latency of the request, and again of the response. */
+  latencyMs?: [min: number, max: number];
+  /** Duration of a fault `delay`. */
+  delayMs?: number;
+}
+
+/**
+ * A call that leaves the core. The plan of the history decides: it continues, is delayed, fails, has its effect and loses the
+ * response, or the server is killed before or after it.
+ */
+export async function callOutside<T>(place: string, options: CallOptions, call: () => Promise<T>): Promise<T> {
+  const process = tasks.getStore()?.process;
+  if (process?.isDead) return await never;
+  const fault = nextFault(place)?.kind;
+  if (fault === 'kill before') return await killed(process, place);
+  const [min, max] = options.latencyMs ?? [0, 0];
+  if (max > 0) await sleep(randomBetween(min, max));
+  if (fault === 'delay') await sleep(options.delayMs ?? 30_000);
+  if (process?.isDead) return await never;
+  if (fault === 'fail') throw options.error(`${place} failed`);
+  const result = await call();
+  if (fault === 'kill after') return await killed(process, place);
+  if (max > 0) await sleep(randomBetween(min, max));
+  if (process?.isDead) return await never;
+  if (fault === 'lose response') throw options.error(`the response of ${place} was lost`);
+  return result;
+}
+
+function killed(process: SimulatedProcess | undefined, place: string): Promise<never> {
+  process?.kill(place);
+  return never;
+}
+
+/** The same for a call that returns at once, such as a statement of SQLite. Throws if the server is dead. */
+export function callOutsideSync<T>(place: string, error: () => Error, call: () => T): T {
+  const process = tasks.getStore()?.process;
+  if (process?.isDead) throw new SimulatedKill();
+  const fault = nextFault(place)?.kind;
+  if (fault === 'kill before') process?.kill(place);
+  if (process?.isDead) throw new SimulatedKill();
+  if (fault === 'fail') throw error();
+  const result = call();
+  if (fault === 'kill after') process?.kill(place);
+  if (process?.isDead) throw new SimulatedKill();
+  return result;
+}
+
+/** Ends the tasks of a killed server. Only they see it. */
+export class SimulatedKill extends Error {}
+
+const fullDisk = (syscall: string) => Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC', syscall });
+
+/** A server can be killed before every operation on files, and a disk can be full. */
+export function simulateFileSystem(): void {
+  const functions = fsp as unknown as Record<string, unknown>;
+  for (const [name, original] of Object.entries(functions)) {
+    if (typeof original !== 'function') continue;
+    functions[name] = (...args: unknown[]) => {
+      const process = tasks.getStore()?.process;
+      if (process === undefined) return original.apply(fsp, args);
+      if (process.isDead) return never;
+      const fault = nextFault('file')?.kind;
+      if (fault === 'kill before') return killed(process, `file ${name}`);
+      if (fault === 'fail') return Promise.reject(fullDisk(name));
+      const result = original.apply(fsp, args);
+      if (name === 'open')
+        result.then(
+          (file: FileHandle) => process.openFiles.add(file),
+          () => undefined,
+        );
+      return result;
+    };
+  }
+  syncBuiltinESMExports();
+}
