@@ -5,7 +5,7 @@
 //   node scripts/run-tests.ts FILE…        these files, with the name of every test
 // A named file that depends on the database runs on SQLite and on PostgreSQL. BURSAR_TEST_DATABASE=sqlite or =postgres selects one
 // of the two.
-import { globSync, readFileSync, rmSync } from 'node:fs';
+import { globSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, dirname } from 'node:path';
 import { run } from 'node:test';
@@ -70,10 +70,7 @@ const isLongOnPostgres = (file: string) => /ledger-random|job-lists/.test(file);
  * their tests. Long files have their own process, so that the others need not wait for them.
  */
 const maxGroupSize = 8;
-const sharesProcess = (file: string) =>
-  !isLong(file) && !isLongOnPostgres(file) && !needsMuchCpu(file) && !measuresMemory(file);
-/** Other files of the process would use memory at the same time. */
-const measuresMemory = (file: string) => readFileSync(file, 'utf8').includes('process.memoryUsage');
+const sharesProcess = (file: string) => !isLong(file) && !isLongOnPostgres(file) && !needsMuchCpu(file);
 /** The folder right under test/, test/systems/ or test/long/. */
 const areaOf = (file: string) => /^test\/(?:(?:systems|long)\/)?[^/]+/.exec(file)?.[0] ?? file;
 /** Ten seconds of CPU time or more: a generated client whose types are checked, thousands of transactions, files or zips. */
