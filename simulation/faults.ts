@@ -1,5 +1,3 @@
-import fsp, { type FileHandle } from 'node:fs/promises';
-import { syncBuiltinESMExports } from 'node:module';
 import { record } from './trace.ts';
 import { randomBetween, type SimulatedProcess, sleep, tasks } from './virtual-time.ts';
 
@@ -10,7 +8,8 @@ export interface CallFault {
   kind: 'kill before' | 'kill after' | 'fail' | 'lose response' | 'delay';
 }
 
-const never = new Promise<never>(() => undefined);
+/** The result of a call of a server that is dead. */
+export const never = new Promise<never>(() => undefined);
 
 /** By place and number. */
 let callFaults = new Map<string, CallFault>();
@@ -41,7 +40,7 @@ export function recordFault(text: string): void {
 }
 
 /** Returns the fault of this call, if one is planned for it. */
-function nextFault(place: string): CallFault | undefined {
+export function nextFault(place: string): CallFault | undefined {
   const nth = (calls.get(place) ?? 0) + 1;
   calls.set(place, nth);
   if (!areFaultsEnabled) return undefined;
@@ -81,7 +80,7 @@ export async function callOutside<T>(place: string, options: CallOptions, call: 
   return result;
 }
 
-function killed(process: SimulatedProcess | undefined, place: string): Promise<never> {
+export function killed(process: SimulatedProcess | undefined, place: string): Promise<never> {
   process?.kill(place);
   return never;
 }
@@ -102,29 +101,3 @@ export function callOutsideSync<T>(place: string, error: () => Error, call: () =
 
 /** Ends the tasks of a killed server. Only they see it. */
 export class SimulatedKill extends Error {}
-
-const fullDisk = (syscall: string) => Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC', syscall });
-
-/** A server can be killed before every operation on files, and a disk can be full. */
-export function simulateFileSystem(): void {
-  const functions = fsp as unknown as Record<string, unknown>;
-  for (const [name, original] of Object.entries(functions)) {
-    if (typeof original !== 'function') continue;
-    functions[name] = (...args: unknown[]) => {
-      const process = tasks.getStore()?.process;
-      if (process === undefined) return original.apply(fsp, args);
-      if (process.isDead) return never;
-      const fault = nextFault('file')?.kind;
-      if (fault === 'kill before') return killed(process, `file ${name}`);
-      if (fault === 'fail') return Promise.reject(fullDisk(name));
-      const result = original.apply(fsp, args);
-      if (name === 'open')
-        result.then(
-          (file: FileHandle) => process.openFiles.add(file),
-          () => undefined,
-        );
-      return result;
-    };
-  }
-  syncBuiltinESMExports();
-}

@@ -17,9 +17,9 @@ import {
   recordFault,
   resetFaults,
   SimulatedKill,
-  simulateFileSystem,
   stopFaults,
 } from './faults.ts';
+import { simulateFileSystem } from './files.ts';
 import { createHosts, type Hosts } from './hosts.ts';
 import { findLeftovers, findOverspending, findProblems, type HistoryContext } from './invariants.ts';
 import { faultsEndAt, type Plan, type Submission, type TimedFault, users } from './plan.ts';

@@ -87,7 +87,7 @@ export function startServer(options: ServerOptions): { process: SimulatedProcess
       if (currentWriter() === process) setWriter(undefined);
       // The database rolls back what a killed server has not committed.
       for (const database of databases) database.close();
-      for (const file of process.openFiles) void file.close().catch(() => undefined);
+      for (const file of process.openFiles) file.close();
       connectionsOf.delete(process);
       killed.resolve();
     },

@@ -4,7 +4,6 @@
 // random number, and the libraries do too. An `AsyncLocalStorage` knows to which simulated server a task belongs.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import crypto from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
@@ -18,7 +17,7 @@ export interface SimulatedProcess {
   /** Difference between the clock of this host and that of the database. */
   clockOffsetMs: number;
   /** Closed when it is killed. */
-  openFiles: Set<FileHandle>;
+  openFiles: Set<{ close(): unknown }>;
   kill(place: string): void;
 }
 
