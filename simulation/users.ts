@@ -42,7 +42,9 @@ export interface Clients {
 }
 
 const requestTimeoutMs = 90_000;
-const retryMs = 2000;
+const retryMs = 5000;
+/** The events that webhooks are registered for. */
+export const webhookEvents = ['job.accepted', 'job.ended'];
 const main = { hpc: 'sys', project: 'main' };
 
 export const titleOf = (id: number) => `job ${id}`;
@@ -157,7 +159,7 @@ export function createClients(
   }
 
   async function registerWebhook(action: Action & { user: string }): Promise<void> {
-    const body = { url: `https://example.org/${action.user}`, events: ['*'] };
+    const body = { url: `https://example.org/${action.user}`, events: webhookEvents };
     const { secret } = await requestUntilAnswered(({ webhooks }) => webhooks.create(action.user, body, toKey(action)));
     log.webhookSecrets.set(action.user, secret);
   }
