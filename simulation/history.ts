@@ -22,8 +22,9 @@ import {
 import { simulateFileSystem } from './files.ts';
 import { createHosts, type Hosts } from './hosts.ts';
 import { findLeftovers, findOverspending, findProblems, type HistoryContext } from './invariants.ts';
+import type { Program } from './nodes.ts';
 import { faultsEndAt, type Plan, type Submission, type TimedFault, users } from './plan.ts';
-import { createScheduler, type Program, type Scheduler } from './scheduler.ts';
+import { createScheduler, type Scheduler } from './scheduler.ts';
 import { simulateSqlite } from './server.ts';
 import { hideDataFolder, record, resetTrace, traceHash, traceLines } from './trace.ts';
 import { type Clients, createClients } from './users.ts';

@@ -8,8 +8,9 @@ import type { JobRequest, Outcome } from '../src/domain/jobs/job.ts';
 import type { Db } from '../src/store/database/handle.ts';
 import type { Tables } from '../src/store/database/tables.ts';
 import { verifyLedger } from '../src/store/ledger/verify-ledger.ts';
+import type { Run } from './nodes.ts';
 import type { Plan } from './plan.ts';
-import type { Run, Scheduler } from './scheduler.ts';
+import type { Scheduler } from './scheduler.ts';
 import { type ClientLog, type SentSubmission, titleOf, webhookEvents } from './users.ts';
 
 type Job = Selectable<Tables['jobs']>;
@@ -65,6 +66,7 @@ export async function findProblems(history: CheckedHistory): Promise<string[]> {
     ...(await verifyLedger(db)).problems,
     ...(await findOverspending(db)),
     ...(await findWrongPeriods(history)),
+    ...scheduler.repeatedReleases.map((name) => `${name} was released although the job had started before`),
     ...log.submissions.flatMap((known) => checkSubmission(known, byTitle.get(titleOf(known.id)) ?? [])),
     ...jobs.flatMap((job) => {
       const known = log.submissions.find(({ id }) => titleOf(id) === job.title);

@@ -44,7 +44,7 @@ export interface Clients {
 const requestTimeoutMs = 90_000;
 const retryMs = 5000;
 /** The events that webhooks are registered for. */
-export const webhookEvents = ['job.accepted', 'job.ended'];
+export const webhookEvents = ['job.accepted', 'job.ended'] as const;
 const main = { hpc: 'sys', project: 'main' };
 
 export const titleOf = (id: number) => `job ${id}`;
@@ -159,7 +159,7 @@ export function createClients(
   }
 
   async function registerWebhook(action: Action & { user: string }): Promise<void> {
-    const body = { url: `https://example.org/${action.user}`, events: webhookEvents };
+    const body = { url: `https://example.org/${action.user}`, events: [...webhookEvents] };
     const { secret } = await requestUntilAnswered(({ webhooks }) => webhooks.create(action.user, body, toKey(action)));
     log.webhookSecrets.set(action.user, secret);
   }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { constants } from 'node:os';
-import type { Program } from '../../../simulation/scheduler.ts';
+import type { Program } from '../../../simulation/nodes.ts';
 import { type EngineJob, startDirectoryOf } from '../../../src/engines/engine.ts';
 import { resolveCommand } from '../../../src/engines/local/command.ts';
 
