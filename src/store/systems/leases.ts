@@ -11,7 +11,10 @@ export interface Lease {
   fencingToken: number;
 }
 
-/** Acquires a lease that is free or has expired. Returns undefined if another instance holds it. */
+/**
+ * Acquires a lease that is free, has expired, or is this holder's own: the response to an acquisition or a release can be lost.
+ * Returns undefined if another instance holds it.
+ */
 export async function acquireLease(
   db: Db,
   name: string,
@@ -20,7 +23,12 @@ export async function acquireLease(
 ): Promise<Lease | undefined> {
   const now = currentTimeMs(db);
   // Instances that wait for a lease look every second. A read is much cheaper than a write that changes nothing.
-  const held = db.selectFrom('leases').select('name').where('name', '=', name).where('expires_at', '>', now);
+  const held = db
+    .selectFrom('leases')
+    .select('name')
+    .where('name', '=', name)
+    .where('holder', '!=', holder)
+    .where('expires_at', '>', now);
   if ((await held.executeTakeFirst()) !== undefined) return undefined;
   const row = await db
     .insertInto('leases')
@@ -33,7 +41,7 @@ export async function acquireLease(
           term: eb('leases.term', '+', 1),
           expires_at: eb.ref('excluded.expires_at'),
         }))
-        .where('leases.expires_at', '<=', now),
+        .where((eb) => eb.or([eb('leases.expires_at', '<=', now), eb('leases.holder', '=', holder)])),
     )
     .returning('term')
     .executeTakeFirst();

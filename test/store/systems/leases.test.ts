@@ -37,7 +37,7 @@ describe('leases', () => {
 
   test('are acquired by one of many concurrent callers', async () => {
     const all = await Promise.all(
-      Array.from({ length: 20 }, () => acquireLease(database.db, 'system sys', 'x', longMs)),
+      Array.from({ length: 20 }, (_, index) => acquireLease(database.db, 'system sys', `holder ${index}`, longMs)),
     );
     assert.equal(all.filter((lease) => lease !== undefined).length, 1);
   });
@@ -51,6 +51,14 @@ describe('leases', () => {
     await releaseLease(database.db, first);
     assert.equal(await acquireLease(database.db, 'system sys', 'third', longMs), undefined);
     await write(second);
+  });
+
+  test('can be acquired again by their holder, which may not know that it has them', async () => {
+    const first = await acquire(longMs);
+    const again = await acquire(longMs);
+    assert.ok(again.fencingToken > first.fencingToken);
+    await assert.rejects(write(first), { code: 'lease_lost' });
+    await write(again);
   });
 
   test('that expired can be renewed until another acquires them', async () => {
