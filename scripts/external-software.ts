@@ -129,13 +129,14 @@ const isInstalled = (program: string) => searchFolders().some((folder) => exists
 const isMissing = ({ programs, files = [] }: ExternalSoftware) =>
   !programs.every(isInstalled) || !files.every((pattern) => globSync(pattern).length > 0);
 
-/** A test file and everything under test/ that it imports, directly or not. */
+/** A test file and everything that it imports, directly or through modules under test/. */
 export function findImports(file: string, found: Set<string> = new Set()): Set<string> {
   if (found.has(file)) return found;
   found.add(file);
   for (const [, path = ''] of readFileSync(file, 'utf8').matchAll(/ from '(\.[^']+\.ts)'/g)) {
     const imported = join(dirname(file), path);
     if (imported.startsWith('test/')) findImports(imported, found);
+    else found.add(imported);
   }
   return found;
 }

@@ -1,9 +1,9 @@
 // Runs the tests and ends with the slowest files, the failed tests, and one line that counts them all.
 //   node scripts/run-tests.ts              tests that need only Node: all but those of test/systems and test/long
-//   node scripts/run-tests.ts --systems    test/systems, and on PostgreSQL all tests that depend on the database
+//   node scripts/run-tests.ts --systems    test/systems, and on PostgreSQL test/store and test/workers
 //   node scripts/run-tests.ts --long       test/long, and the tests that repeat a check with random or large input
 //   node scripts/run-tests.ts FILE…        these files, with the name of every test
-// A named file that depends on the database runs on SQLite and on PostgreSQL. BURSAR_TEST_DATABASE=sqlite or =postgres selects one
+// A named file of these two folders runs on SQLite and on PostgreSQL. BURSAR_TEST_DATABASE=sqlite or =postgres selects one
 // of the two.
 import { globSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -45,37 +45,18 @@ interface Result extends Task {
 /** Enough for the difference that an assertion shows. */
 const maxErrorLines = 30;
 
-/** Store, workers, races and query plans: where the two databases could differ. */
-const usesDatabase =
-  /^test\/(store|workers|services\/(accounting\/(race|classic-faults)|identity\/identity-user|jobs\/job-list-cache)|webhooks\/delivery|composition\/query-plans)/;
-/** Of those, files about file modes and timers: no statement runs only in them. */
-const isSameOnBothDatabases = /^test\/(store\/maintenance\/file-modes|workers\/(loop|poll-interval))\./;
-const runsOnBothDatabases = (file: string) => usesDatabase.test(file) && !isSameOnBothDatabases.test(file);
-
-/** Files that take a minute or more, mostly waiting, the longest first. They start first, so that no run ends by waiting for them. */
-const longFiles = [
-  /^test\/simulation\//,
-  /\/crash\/slurm-kill/,
-  /\/cli\/doctor-slurm/,
-  /\/engines\/slurm\/slurm-/,
-  /\/postgres\/db-backup/,
-  /\/(slurm|crash)\/|\/slurm-|large|^test\/long\//,
-];
-const isLong = (file: string) => longFiles.some((pattern) => pattern.test(file));
-/** Files that need much CPU time on PostgreSQL. */
-const isLongOnPostgres = (file: string) => /ledger-random|job-lists/.test(file);
+/** The SQL of both databases differs, and they conflict in other ways. */
+const runsOnBothDatabases = (file: string) => /^test\/(store|workers)\//.test(file);
 
 /**
- * Files that share a process with others of their folder: loading the modules takes more CPU time than most files take for
- * their tests. Long files have their own process, so that the others need not wait for them.
+ * Files of a folder share a process: loading the modules takes more CPU time than most files take for their tests. Files that
+ * start other processes do not, because they mostly wait.
  */
-const maxGroupSize = 8;
-const sharesProcess = (file: string) => !isLong(file) && !isLongOnPostgres(file) && !needsMuchCpu(file);
+const maxGroupSize = 12;
+const startsSimulation = (file: string) => findImports(file).has('simulation/run-seeds.ts');
+const startsSlurm = (file: string) => findImports(file).has('test/support/slurm-cluster.ts');
 /** The folder right under test/, test/systems/ or test/long/. */
 const areaOf = (file: string) => /^test\/(?:(?:systems|long)\/)?[^/]+/.exec(file)?.[0] ?? file;
-/** Ten seconds of CPU time or more: a generated client whose types are checked, thousands of transactions, files or zips. */
-const needsMuchCpu = (file: string) =>
-  /\/(openapi\/client|ledger-random|workspaces\/workspaces|zip\/unzip|file-traversal)\.test\.ts$/.test(file);
 
 const options = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
 const namedFiles = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
@@ -141,18 +122,17 @@ function planTasks(all: readonly string[]): Task[] {
   return planned.toSorted((a, b) => startOrder(a) - startOrder(b));
 }
 
-/** The order in which tasks start: long files, groups, then single files, which are short. */
-function startOrder({ files: [file = '', ...others], database }: Task): number {
-  const index = longFiles.findIndex((pattern) => pattern.test(file));
-  if (index >= 0) return index;
-  if (database === 'postgres' && isLongOnPostgres(file)) return longFiles.length;
-  return longFiles.length + (others.length > 0 ? 1 : 2);
+/** The longest first, so that no run ends by waiting for one: the simulation, Slurm, large groups. */
+function startOrder({ files: [file = '', ...others] }: Task): number {
+  if (startsSimulation(file)) return -2 * maxGroupSize;
+  if (startsSlurm(file)) return -maxGroupSize;
+  return -others.length;
 }
 
 /** Named files are not grouped: each then runs as it does alone. */
 function groupFiles(all: readonly string[]): string[][] {
   if (namedFiles.length > 0) return all.map((file) => [file]);
-  const folders = Map.groupBy(all, (file) => (sharesProcess(file) ? areaOf(file) : file));
+  const folders = Map.groupBy(all, (file) => (startsSimulation(file) || startsSlurm(file) ? file : areaOf(file)));
   return [...folders.values()].flatMap((group) =>
     Array.from({ length: Math.ceil(group.length / maxGroupSize) }, (_, index) =>
       group.slice(index * maxGroupSize, (index + 1) * maxGroupSize),
@@ -162,19 +142,19 @@ function groupFiles(all: readonly string[]): string[][] {
 
 /** Takes the next task: the first one that starts no Slurm while enough others do, if there is one. */
 function takeTask(queue: Task[]): Task | undefined {
-  const index = runningSlurmTasks < maxSlurmTasks ? 0 : queue.findIndex((task) => !startsSlurm(task));
+  const index = runningSlurmTasks < maxSlurmTasks ? 0 : queue.findIndex((task) => !usesSlurm(task));
   return queue.splice(Math.max(0, index), 1)[0];
 }
 
-function startsSlurm({ files: taskFiles }: Task): boolean {
-  return taskFiles.some((file) => findImports(file).has('test/support/slurm-cluster.ts'));
+function usesSlurm({ files: taskFiles }: Task): boolean {
+  return taskFiles.some(startsSlurm);
 }
 
 async function runQueue(queue: Task[]): Promise<void> {
   for (let task = takeTask(queue); task !== undefined; task = takeTask(queue)) {
-    if (startsSlurm(task)) runningSlurmTasks += 1;
+    if (usesSlurm(task)) runningSlurmTasks += 1;
     const result = await runTask(task);
-    if (startsSlurm(task)) runningSlurmTasks -= 1;
+    if (usesSlurm(task)) runningSlurmTasks -= 1;
     results.push(result);
     if (namedFiles.length > 0 || result.failed > 0) console.log(result.report);
     console.log(`${result.failed > 0 ? '✖' : '✔'} ${lineFor(result)}`);
