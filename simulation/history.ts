@@ -148,7 +148,6 @@ export async function runHistory(plan: Plan): Promise<History> {
   const db = connectDatabase(config.database, dataFolder);
   const problems: string[] = [];
   const scheduler = createSimulatedScheduler(plan);
-  const context = { plan, db, scheduler, dataFolder };
   const leases = createLeaseCheck(problems);
   const hosts = createHosts(plan, {
     config,
@@ -158,6 +157,7 @@ export async function runHistory(plan: Plan): Promise<History> {
     onChange: leases.check,
   });
   const clients = createClients(hosts.pickServer, zips);
+  const context = { plan, db, scheduler, dataFolder, log: clients.log };
   hosts.start();
   const performed = plan.actions.map((action) => ({ action, done: clients.perform(action) }));
   for (const { done } of performed) done.catch((error) => problems.push(`a user got ${(error as Error).stack}`));
@@ -177,10 +177,9 @@ export async function runHistory(plan: Plan): Promise<History> {
     (error) => problems.push(`the check failed: ${(error as Error).stack}`),
   );
   const isComplete = await runUntil(() => isSettled || problems.length > 0, faultsEndAt + maxSettleMs);
-  const log = clients.log;
   const found = await runToEnd(async () => {
     if (!isComplete) return await findLeftovers(context);
-    return problems.length > 0 ? [] : await findProblems({ ...context, log });
+    return problems.length > 0 ? [] : await findProblems(context);
   });
   const result: History = {
     seed: plan.seed,
@@ -188,7 +187,7 @@ export async function runHistory(plan: Plan): Promise<History> {
     problems: [...problems, ...unexpectedErrors, ...found],
     lines: traceLines(),
     faults: countAppliedFaults(),
-    jobs: log.submissions.length,
+    jobs: clients.log.submissions.length,
     virtualSeconds: Math.round(virtualNow() / 1000),
     wallMs: Math.round(realNow() - startedAt),
     calls: callCounts(),
