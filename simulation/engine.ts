@@ -65,7 +65,10 @@ export function createSimulatedEngine(controller: Controller): Engine {
         const { jobId } = job;
         const isDuplicate = expected.has(jobId) && expected.get(jobId) !== ref;
         if (end !== null && (forgotten.has(nameOf(entry)) || isDuplicate)) return [];
-        if (end !== null) return [{ jobId, ref, kind: 'finished', ...end }];
+        if (end !== null) {
+          const { reportedAt: _, ...reported } = end;
+          return [{ jobId, ref, kind: 'finished', ...reported }];
+        }
         if (startedAt !== null) return [{ jobId, ref, kind: 'running', startedAt }];
         return [{ jobId, ref, kind: 'queued', held: isHeld }];
       });

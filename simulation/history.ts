@@ -211,8 +211,9 @@ function createSimulatedScheduler(plan: Plan): Scheduler & { engineFor(): Engine
   const scheduler = createScheduler({
     cores: 32,
     clockOffsetMs: plan.clusterClockOffsetMs,
+    listsEndsAfterMs: plan.listsEndsAfterMs,
     forgetsRecords: plan.forgetsRecords,
-    reportDelayMs: () => randomBetween(0, 3000),
+    reportDelayMs: () => randomBetween(0, randomNumber() < 0.05 ? 70_000 : 3000),
     onEvent: record,
     startProgram({ command }): Program {
       const { seconds, exitCode } = findSubmission(command);

@@ -51,6 +51,7 @@ export interface Plan {
   callFaults: CallFault[];
   timedFaults: TimedFault[];
   clusterClockOffsetMs: number;
+  listsEndsAfterMs: number;
   /** Whether the scheduler remembers nothing of a job that it may forget. */
   forgetsRecords: boolean;
 }
@@ -173,6 +174,10 @@ export function createPlan(seed: number): Plan {
     () => ({ at: between(1000, faultsEndAt), kind: 'lost connections' }),
   ];
   const timedFaults = Array.from({ length: between(10, 18) }, () => choose(timed)());
-  const cluster = { clusterClockOffsetMs: between(-2000, 2000), forgetsRecords: chance(0.5) };
+  const cluster = {
+    clusterClockOffsetMs: between(-2000, 2000),
+    listsEndsAfterMs: chance(0.3) ? between(1000, 20_000) : 0,
+    forgetsRecords: chance(0.5),
+  };
   return { seed, servers, actions, callFaults, timedFaults, ...cluster };
 }

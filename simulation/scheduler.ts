@@ -8,6 +8,8 @@ export interface SchedulerOptions extends Pick<NodeOptions, 'startProgram'> {
   cores: number;
   /** Ended jobs are listed for this long. */
   minJobAgeMs?: number;
+  /** An ended job is listed only after this time: for as long it is neither in the queue nor among the ended jobs. */
+  listsEndsAfterMs?: number;
   /** Difference between the clock of the system and that of the database. */
   clockOffsetMs?: number;
   /** Whether nothing is left of a job once the engine may forget it. Default: it is listed for `minJobAgeMs`. */
@@ -22,7 +24,7 @@ export interface Entry {
   job: EngineJob;
   isHeld: boolean;
   startedAt: number | null;
-  end: ReportedEnd | null;
+  end: (ReportedEnd & { reportedAt: number }) | null;
 }
 
 /** The controller as its commands see it. */
@@ -56,6 +58,8 @@ const nodeReportMs = 3000;
 /** A node that cannot be reached responds after at most this time. */
 const maxUnreachableMs = 45_000;
 
+/** A node that adopts jobs after its restart reports this for all of them. */
+const unknownEnd: EndOnNode = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 };
 const nodeFailed: EndOnNode = { outcome: 'node_failed', reason: 'a node of the job failed', exitCode: null };
 
 export type Scheduler = ReturnType<typeof createScheduler>;
@@ -65,7 +69,8 @@ export type Scheduler = ReturnType<typeof createScheduler>;
  * were seen to do when a controller or a node is killed.
  */
 export function createScheduler(options: SchedulerOptions) {
-  const { cores, startProgram, minJobAgeMs = 300_000, reportDelayMs = () => 0, onEvent = () => undefined } = options;
+  const { cores, startProgram, minJobAgeMs = 300_000, listsEndsAfterMs = 0 } = options;
+  const { reportDelayMs = () => 0, onEvent = () => undefined } = options;
   let entries = new Map<string, Entry>();
   let nextRef = 1;
   let saved: SavedState[] = [];
@@ -97,7 +102,8 @@ export function createScheduler(options: SchedulerOptions) {
     const { startedAt } = entry;
     const elapsedSeconds = startedAt === null ? 0 : Math.max(1, Math.round((endedAt - startedAt) / 1000));
     onEvent(`job ${entry.ref} of ${entry.job.jobId} ends: ${end.reason}`);
-    update({ ...entry, end: { ...end, startedAt, endedAt: Math.max(endedAt, startedAt ?? 0), elapsedSeconds } });
+    const times = { startedAt, endedAt: Math.max(endedAt, startedAt ?? 0), elapsedSeconds, reportedAt: now() };
+    update({ ...entry, end: { ...end, ...times } });
     startQueued();
   }
 
@@ -143,6 +149,9 @@ export function createScheduler(options: SchedulerOptions) {
     }
   }
 
+  const list = () =>
+    [...entries.values()].filter(({ end }) => end === null || now() - end.reportedAt >= listsEndsAfterMs);
+
   function cancel(entry: Entry): void {
     if (entry.end !== null) return;
     const run = nodes.findLive(entry.ref, entry.job.jobId);
@@ -177,8 +186,9 @@ export function createScheduler(options: SchedulerOptions) {
         setTimeout(() => killUnknown(jobId, run, random), random() < 0.3 ? random() * maxUnreachableMs : 0);
       } else if (run.endedAt !== null && entry !== undefined && random() < 0.5) {
         // Otherwise the controller shows the job as running, up to its time limit.
-        if (run.stoppedBy !== 'node failure' && random() < 0.5) reportEnd(jobId, run);
-        else finish(entry, nodeFailed);
+        if (run.record === null || random() < 0.4) finish(entry, nodeFailed);
+        else if (random() < 0.5) reportEnd(jobId, run);
+        else finish(entry, unknownEnd, run.endedAt);
       }
     }
     for (const entry of entries.values())
@@ -218,9 +228,9 @@ export function createScheduler(options: SchedulerOptions) {
       if (!isUp) throw new BursarError('unavailable', 'the controller does not respond', { transient: true });
       advance();
     },
-    list: () => [...entries.values()],
+    list,
     find: (ref) => entries.get(ref),
-    findAll: (jobId) => [...entries.values()].filter(({ job }) => job.jobId === jobId),
+    findAll: (jobId) => list().filter(({ job }) => job.jobId === jobId),
     wasPurged: (ref, jobId) => purged.has(`${ref} ${jobId}`),
     add(job) {
       if (isFull) throw new BursarError('queue_full', 'the queue is full', { transient: true });
