@@ -4,7 +4,7 @@ import { toHpcSystems } from '../../src/config/hpc-systems.ts';
 import type { EndRecord } from '../../src/domain/jobs/end-record.ts';
 import type { JobState } from '../../src/domain/jobs/job.ts';
 import type { Observation } from '../../src/domain/jobs/transition.ts';
-import type { Engine } from '../../src/engines/engine.ts';
+import type { Engine, MissingJobStatus } from '../../src/engines/engine.ts';
 import type { Workspaces } from '../../src/files/workspaces/workspaces.ts';
 import { inTransaction } from '../../src/store/database/transaction.ts';
 import { findProject } from '../../src/store/identity/projects.ts';
@@ -44,6 +44,8 @@ describe('watcher', () => {
   let measure: (jobId: string) => Promise<number>;
   let compareMs: number;
   let forgetError: Error | null;
+  let missing: MissingJobStatus | null;
+  let nowMs: number;
   let logged: string[];
   const log = (...args: unknown[]) => void logged.push(String(args.at(-1)));
 
@@ -55,6 +57,8 @@ describe('watcher', () => {
     measure = async () => 1;
     compareMs = 0;
     forgetError = null;
+    missing = null;
+    nowMs = 10_000;
     logged = [];
   });
   afterEach(async () => {
@@ -106,7 +110,8 @@ describe('watcher', () => {
         engineCalls.push('preventStart');
         return !hasStartedMeanwhile;
       },
-      inspectMissing: async () => new Map(),
+      inspectMissing: async (jobs) =>
+        new Map(missing === null ? [] : [...jobs.keys()].map((name) => [name, missing as MissingJobStatus])),
       onChange: () => undefined,
     };
     const deps = {
@@ -126,10 +131,10 @@ describe('watcher', () => {
         minPollMs: 1,
         maxPollMs: 1,
         compareMs,
-        missingAlarmMs: 1e9,
+        missingAlarmMs: 60_000,
         metrics: { increment: () => undefined, setGauge: () => undefined },
       },
-      ...{ publish: () => undefined, now: () => 10_000, log: { info: () => undefined, warn: log, error: log } },
+      ...{ publish: () => undefined, now: () => nowMs, log: { info: () => undefined, warn: log, error: log } },
     } as Partial<LeasedSystemDeps> as LeasedSystemDeps;
     loop = startWatcher(deps, () => void engineCalls.push('requeued'));
   }
@@ -208,6 +213,24 @@ describe('watcher', () => {
       assert.equal(await storedState(), 'queued');
       assert.ok(engineCalls.includes('preventStart'));
     });
+  });
+
+  test('ends a job as lost, without a charge, that the engine has forgotten and that left no end', async () => {
+    await insertTestJob('running', '7');
+    missing = { record: 'not_ended', isForgotten: true };
+    startTestWatcher();
+    await waitForPolls();
+    // Its node may still run it, until it has heard of a system that has forgotten the job.
+    nowMs += 59_000;
+    await waitForPolls();
+    assert.equal(await storedState(), 'running');
+    nowMs += 31_000;
+    await until('the job has ended', async () => (await storedState()) === 'ended' || undefined);
+    const status = (await findJob(database.db, jobId))?.status;
+    assert.equal(status?.state === 'ended' && status.outcome, 'lost');
+    const [event] = await database.db.selectFrom('events').select('data').where('kind', '=', 'job.ended').execute();
+    const { charged_seconds, reason } = JSON.parse(event?.data ?? '{}');
+    assert.deepEqual([charged_seconds, /^the system lost the job while it ran/.test(reason)], [0, true]);
   });
 
   test('waits for the record of a job that has started and that the engine reports as never started', async () => {

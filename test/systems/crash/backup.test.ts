@@ -99,7 +99,7 @@ describe('a backup that is restored after everything was lost', () => {
     rmSync(data, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
     const { stdout } = await server.bursar('restore', backup);
     assert.match(stdout, /^Restored from .*\nThe ledger balances: [\s\S]*Zips of waiting jobs: 2\.\n$/);
-    // More cores: the job that was running is lost, and takes a while to be noticed.
+    // More cores: the job that was running is lost, but for a minute it counts as running (test/workers/watcher.test.ts).
     const { systems, ...config } = configWithOneCore();
     const hpc_one = { ...systems.hpc_one, engine: { kind: 'local', cores: 4 }, submittedJobsPerUser: 10 };
     server = await spawnServer({ data, config: { ...config, systems: { ...systems, hpc_one } } });
@@ -110,13 +110,7 @@ describe('a backup that is restored after everything was lost', () => {
       assert.equal(readOutput(server, job), `${name}\n`);
       assert.equal(countRuns(data)[job.job_id], 1);
     }
-    const lost = await me.waitUntilFinished(running);
-    assert.deepEqual([lost.stage, lost.failed], ['FAILED', true]);
-    assert.match(
-      JSON.stringify((await me.get(`${jobPath(running)}timeline/`)).body),
-      /the system lost the job while it ran/,
-    );
-    assert.equal((await getSettlement(me, running)).settled.used, 0);
+    assert.equal(countRuns(data)[running.job_id], undefined);
     await assertLedgerBalances(createCaller(server.url, adminToken));
     Object.assign(server, { userToken, adminToken });
   });
