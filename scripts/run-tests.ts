@@ -14,6 +14,7 @@ import { compileCache } from '../test/support/compile-cache.ts';
 import { useMemoryDisk } from '../test/support/memory-disk.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { keepPrivateFilesVariable, removeAllPrivateFiles } from '../test/support/private-file.ts';
+import { startSharedCluster } from '../test/support/shared-cluster.ts';
 import {
   createSqliteTemplate,
   prepareTemplateDatabase,
@@ -54,7 +55,13 @@ const runsOnBothDatabases = (file: string) => /^test\/(store|workers)\//.test(fi
  */
 const maxGroupSize = 12;
 const startsSimulation = (file: string) => findImports(file).has('simulation/run-seeds.ts');
-const startsSlurm = (file: string) => findImports(file).has('test/support/slurm-cluster.ts');
+/** Tests that import it use the cluster of this run; those that import slurm-cluster.ts start their own. */
+const sharedClusterModule = 'test/support/shared-cluster.ts';
+const usesSharedCluster = (file: string) => findImports(file).has(sharedClusterModule);
+// Imports of the shared cluster are not a part of the search.
+const usesOwnCluster = (file: string) =>
+  findImports(file, new Set([sharedClusterModule])).has('test/support/slurm-cluster.ts');
+const usesSlurm = (file: string) => usesSharedCluster(file) || usesOwnCluster(file);
 /** The folder right under test/, test/systems/ or test/long/. */
 const areaOf = (file: string) => /^test\/(?:(?:systems|long)\/)?[^/]+/.exec(file)?.[0] ?? file;
 
@@ -64,9 +71,8 @@ const isSystemsRun = options.includes('--systems');
 // More than the CPUs, because most tests mostly wait.
 const concurrency = availableParallelism() + (isSystemsRun ? 2 : 1);
 
-/** Each has several clusters. With more of them, commands of Slurm run into its time limits. */
-const maxSlurmTasks = 2;
-let runningSlurmTasks = 0;
+/** Tests that damage a cluster have their own, often several. Two at a time would run into the time limits of Slurm. */
+let isSlurmTaskRunning = false;
 
 // Tests spawn servers from this build.
 await build();
@@ -77,11 +83,14 @@ const sqliteTemplate = await createSqliteTemplate();
 const tasks = planTasks(files);
 const needsPostgres = tasks.some(({ database }) => database === 'postgres');
 const postgres = needsPostgres ? await startPostgres() : undefined;
+let slurm: Awaited<ReturnType<typeof startSharedCluster>> | undefined;
 try {
+  if (tasks.some(sharesSlurm)) slurm = await startSharedCluster();
   if (postgres) await prepareTemplateDatabase(await postgres.database(templateDatabase));
   const queue = [...tasks];
   await Promise.all(Array.from({ length: concurrency }, () => runQueue(queue)));
 } finally {
+  await slurm?.stop();
   await postgres?.close();
   removeAllPrivateFiles();
   rmSync(dirname(sqliteTemplate), { recursive: true });
@@ -125,14 +134,14 @@ function planTasks(all: readonly string[]): Task[] {
 /** The longest first, so that no run ends by waiting for one: the simulation, Slurm, large groups. */
 function startOrder({ files: [file = '', ...others] }: Task): number {
   if (startsSimulation(file)) return -2 * maxGroupSize;
-  if (startsSlurm(file)) return -maxGroupSize;
+  if (usesSlurm(file)) return -maxGroupSize;
   return -others.length;
 }
 
 /** Named files are not grouped: each then runs as it does alone. */
 function groupFiles(all: readonly string[]): string[][] {
   if (namedFiles.length > 0) return all.map((file) => [file]);
-  const folders = Map.groupBy(all, (file) => (startsSimulation(file) || startsSlurm(file) ? file : areaOf(file)));
+  const folders = Map.groupBy(all, (file) => (startsSimulation(file) || usesSlurm(file) ? file : areaOf(file)));
   return [...folders.values()].flatMap((group) =>
     Array.from({ length: Math.ceil(group.length / maxGroupSize) }, (_, index) =>
       group.slice(index * maxGroupSize, (index + 1) * maxGroupSize),
@@ -140,21 +149,29 @@ function groupFiles(all: readonly string[]): string[][] {
   );
 }
 
-/** Takes the next task: the first one that starts no Slurm while enough others do, if there is one. */
+/**
+ * Takes the next task, while another one has started Slurm the first that does not. If there is none, nothing is left to do for
+ * the caller: who runs the other one takes the rest.
+ */
 function takeTask(queue: Task[]): Task | undefined {
-  const index = runningSlurmTasks < maxSlurmTasks ? 0 : queue.findIndex((task) => !usesSlurm(task));
-  return queue.splice(Math.max(0, index), 1)[0];
+  const index = isSlurmTaskRunning ? queue.findIndex((task) => !startsSlurm(task)) : 0;
+  return index < 0 ? undefined : queue.splice(index, 1)[0];
 }
 
-function usesSlurm({ files: taskFiles }: Task): boolean {
-  return taskFiles.some(startsSlurm);
+function sharesSlurm({ files: taskFiles }: Task): boolean {
+  return taskFiles.some(usesSharedCluster);
+}
+
+function startsSlurm({ files: taskFiles }: Task): boolean {
+  return taskFiles.some(usesOwnCluster);
 }
 
 async function runQueue(queue: Task[]): Promise<void> {
   for (let task = takeTask(queue); task !== undefined; task = takeTask(queue)) {
-    if (usesSlurm(task)) runningSlurmTasks += 1;
+    const isSlurmTask = startsSlurm(task);
+    if (isSlurmTask) isSlurmTaskRunning = true;
     const result = await runTask(task);
-    if (usesSlurm(task)) runningSlurmTasks -= 1;
+    if (isSlurmTask) isSlurmTaskRunning = false;
     results.push(result);
     if (namedFiles.length > 0 || result.failed > 0) console.log(result.report);
     console.log(`${result.failed > 0 ? '✖' : '✔'} ${lineFor(result)}`);
@@ -180,6 +197,7 @@ async function runTask(task: Task): Promise<Result> {
     [keepPrivateFilesVariable]: 'true',
     [sqliteTemplateVariable]: sqliteTemplate,
     ...(postgres ? { BURSAR_TEST_POSTGRES: postgres.url('postgres') } : {}),
+    ...slurm?.env,
   };
   const isGroup = task.files.length > 1;
   const events = run({

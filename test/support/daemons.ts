@@ -29,6 +29,14 @@ export function findProgram(name: string): string {
   return join(found, name);
 }
 
+/** Runs a command in `cwd` and returns its stdout; throws if it fails. Its environment is `variables` and PATH only. */
+export const createRun =
+  (cwd: string, variables: Record<string, string>): Daemons['run'] =>
+  (program, ...args) => {
+    const env = { ...variables, PATH: daemonPath };
+    return execFileSync(program, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  };
+
 /** Daemons run in `cwd`; their environment is `variables` and PATH only. */
 export function createDaemons(cwd: string, logFolder: string, variables: Record<string, string>): Daemons {
   exitOnSignals();
@@ -59,8 +67,7 @@ export function createDaemons(cwd: string, logFolder: string, variables: Record<
 
     killAll: () => killAll([...running.values()].flatMap(({ pid }) => pid ?? [])),
 
-    run: (program, ...args) =>
-      execFileSync(program, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }),
+    run: createRun(cwd, variables),
 
     async until(what, check) {
       await until(what, () => check() || undefined, 120).catch((error: Error) => {

@@ -1,9 +1,14 @@
 import { join } from 'node:path';
-import type { SlurmCluster } from './slurm-cluster.ts';
 
-/** A configuration with hpc_one on a private Slurm cluster. */
+/** A cluster of `startCluster`, or of `sharedCluster`, where jobs must use the partition. */
+interface Cluster {
+  env: { SLURM_CONF: string };
+  partition?: string;
+}
+
+/** A configuration with hpc_one on a Slurm cluster. */
 export function slurmConfig(
-  cluster: Pick<SlurmCluster, 'env'>,
+  { env, partition }: Cluster,
   engine: Record<string, unknown> = {},
   system: Record<string, unknown> = {},
 ) {
@@ -13,9 +18,10 @@ export function slurmConfig(
         kind: 'batch',
         engine: {
           kind: 'slurm',
-          environment: cluster.env,
+          environment: env,
           accounting: 'completion',
           commandTimeoutSeconds: 20,
+          ...(partition === undefined ? {} : { site: { partition } }),
           ...engine,
         },
         // Stated, because Bursar does not start with `auto` here: jobs share its account, and workspaces are in the data folder.
@@ -32,10 +38,7 @@ export function slurmConfig(
 }
 
 /** The same, for jobs that write outside of their workspaces, such as to record that they ran. */
-export function notIsolatedSlurmConfig(
-  cluster: Pick<SlurmCluster, 'env' | 'folder'>,
-  engine: Record<string, unknown> = {},
-) {
+export function notIsolatedSlurmConfig(cluster: Cluster & { folder: string }, engine: Record<string, unknown> = {}) {
   const workspaceFolder = join(cluster.folder, 'workspaces');
   return slurmConfig(cluster, { workspaceFolder, ...engine }, { isolation: 'none' });
 }
