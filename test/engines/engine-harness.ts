@@ -15,6 +15,8 @@ export interface EngineHarness {
   wholeSystem: Pick<EngineJob, 'nodes' | 'coresPerNode'>;
   /** The shortest time limit that the system enforces. */
   minRuntimeSeconds: number;
+  /** Changes the time limit of a job, once it runs, so that it is reached now: for a system that takes long to enforce one. */
+  reachTimeLimit?(jobId: string, ref: string): Promise<void>;
   /** True if the scheduler keeps finished jobs for a while, even if they are forgotten. */
   keepsFinishedJobs?: boolean;
   /** True if the job's output is a plain file, as in Slurm: opening /dev/stderr by name then truncates it. */

@@ -92,7 +92,7 @@ export async function newLocalJob(root: string, overrides: JobOverrides = {}): P
 
 export const newJobId = () => randomUUID().toUpperCase();
 
-export const smallJob = {
+const smallJob = {
   nodes: 1,
   coresPerNode: 1,
   runtimeSeconds: 60,

@@ -10,14 +10,14 @@ import { createCaller, type Job } from '../../support/api.ts';
 import { isLongRun } from '../../support/long-run.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
-import { type SlurmCluster, startCluster } from '../../support/slurm-cluster.ts';
+import { type SharedCluster, sharedCluster } from '../../support/shared-cluster.ts';
 import { slurmConfig } from '../../support/slurm-config.ts';
 import { until } from '../../support/until.ts';
 import { createZip } from '../../support/zip.ts';
 import { countRuns } from './count-runs.ts';
 
 const instances = 3;
-const rounds = isLongRun ? 14 : 8;
+const rounds = isLongRun ? 14 : 6;
 const clients = 3;
 const leaseSeconds = 1;
 
@@ -40,7 +40,7 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
   const unexpectedResponses: string[] = [];
   const servers: ServerProcess[] = [];
   let postgres: TestPostgres;
-  let cluster: SlurmCluster;
+  let cluster: SharedCluster;
   const jobs: Job[] = [];
 
   const start = async () => {
@@ -97,7 +97,7 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
   }
 
   before(async () => {
-    cluster = await startCluster({ nodes: 2 });
+    cluster = await sharedCluster();
     postgres = await startPostgres({ durable: true });
     await postgres.database('bursar');
     const first = await start();

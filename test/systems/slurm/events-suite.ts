@@ -4,17 +4,17 @@ import { type Caller, createCaller } from '../../support/api.ts';
 import { openEventStream } from '../../support/event-stream.ts';
 import { jobPath } from '../../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
-import { type SlurmCluster, startCluster } from '../../support/slurm-cluster.ts';
+import { type SharedCluster, sharedCluster } from '../../support/shared-cluster.ts';
 import { slurmConfig } from '../../support/slurm-config.ts';
 
 /** Tests the event stream and the timeline of a job on a real Slurm cluster. */
 export function eventsSuite(): void {
   describe('events of jobs on Slurm', { concurrency: 1 }, () => {
-    let cluster: SlurmCluster;
+    let cluster: SharedCluster;
     let server: ServerProcess;
     let me: Caller;
     before(async () => {
-      cluster = await startCluster({ nodes: 1 });
+      cluster = await sharedCluster();
       server = await spawnServer({ config: slurmConfig(cluster) });
       me = createCaller(server.url, server.userToken);
     });

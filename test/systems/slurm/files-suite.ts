@@ -8,22 +8,25 @@ import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import { jobPath, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { parseSse } from '../../support/parse-sse.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
-import { type SlurmCluster, startCluster } from '../../support/slurm-cluster.ts';
+import { type SharedCluster, sharedCluster } from '../../support/shared-cluster.ts';
 import { notIsolatedSlurmConfig } from '../../support/slurm-config.ts';
 import { until } from '../../support/until.ts';
 import { readZip } from '../../support/unzip.ts';
 import { createZip } from '../../support/zip.ts';
 import type { ClusterAccess } from './service-suite.ts';
 
+/** More than all buffers on the way can hold. */
+const fileBytes = 40_000_000;
+
 /** Tests files and logs of jobs on a real Slurm cluster; the behaviour is the same for every kind of access. */
 export function filesSuite(name: string, connect: () => Promise<ClusterAccess>): void {
   describe(`files and logs of jobs on Slurm, ${name}`, { concurrency: 1 }, () => {
-    let cluster: SlurmCluster;
+    let cluster: SharedCluster;
     let access: ClusterAccess;
     let server: ServerProcess;
     let me: Caller;
     before(async () => {
-      cluster = await startCluster({ nodes: 1 });
+      cluster = await sharedCluster();
       access = await connect();
       const engine = { workspaceFolder: join(cluster.folder, 'work'), ...access.engine };
       server = await spawnServer({ config: notIsolatedSlurmConfig(cluster, engine) });
@@ -95,12 +98,12 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
       }
     });
 
-    test('downloads 100 MB completely, even if the connection to the cluster is lost meanwhile', async () => {
-      const job = await me.waitUntilFinished(await submit('head -c 100000000 /dev/urandom > big'));
+    test('downloads a large file completely, even if the connection to the cluster is lost meanwhile', async () => {
+      const job = await me.waitUntilFinished(await submit(`head -c ${fileBytes} /dev/urandom > big`));
       const path = `${filesOf(job)}big`;
       const hash = createHash('sha256');
       let received = 0;
-      for (let tries = 0; received < 100_000_000; tries += 1) {
+      for (let tries = 0; received < fileBytes; tries += 1) {
         assert.ok(tries < 20);
         const response = await get(path, { range: `bytes=${received}-` });
         if (response.status === 503) continue;
@@ -109,7 +112,7 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
           for await (const chunk of response.body ?? []) {
             hash.update(chunk);
             received += chunk.length;
-            if (tries === 0 && received > 20_000_000) await access.dropConnection?.(server);
+            if (tries === 0 && received > fileBytes / 4) await access.dropConnection?.(server);
           }
         } catch {
           // The connection broke: the next request continues from here.

@@ -20,9 +20,13 @@ interface System {
   status_since: string;
 }
 
+let cluster: SlurmCluster;
+before(async () => {
+  cluster = await startCluster();
+});
+after(() => cluster.stop());
+
 test('a job waits, and says why, while Slurm rejects the options of the site, and runs after their repair', async (t) => {
-  const cluster = await startCluster({ nodes: 1 });
-  t.after(cluster.stop);
   const server = await spawnServer({ config: slurmConfig(cluster, { site: { partition: 'late' } }) });
   t.after(() => server.dispose());
   const me = createCaller(server.url, server.userToken);
@@ -36,10 +40,9 @@ test('a job waits, and says why, while Slurm rejects the options of the site, an
   assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
 });
 
-describe('one minute without a controller, under load', () => {
+describe('a controller that is down, under load', () => {
   const accepted: Job[] = [];
   const failures: string[] = [];
-  let cluster: SlurmCluster;
   let server: ServerProcess;
   let me: Caller;
   let outputFolder: string;
@@ -62,29 +65,23 @@ describe('one minute without a controller, under load', () => {
   };
 
   before(async () => {
-    cluster = await startCluster({ nodes: 2 });
     outputFolder = cluster.folder;
     server = await spawnServer({ config: notIsolatedSlurmConfig(cluster) });
     me = createCaller(server.url, server.userToken);
   });
-  after(async () => {
-    await server.dispose();
-    await cluster.stop();
-  });
+  after(() => server.dispose());
 
   test('accepts every submission, and shows the system as down', async () => {
     const stop = new AbortController();
     const users = ['a', 'b', 'c'].map((name) => submitUntil(stop.signal, name));
     await until('a first job', () => accepted[0]);
     await cluster.killController();
-    const before = accepted.length;
-    const minute = sleep(60_000);
     const down = await until('the system is shown as down', systemWithStatus('down'));
     assert.ok(Date.parse(down.status_since) > 0);
     const failedCommands = 'bursar_scheduler_command_failures_total{hpc="hpc_one",command="squeue"}';
     assert.ok((await readMetric(server.url, failedCommands)) > 0);
-    await minute;
-    assert.ok(accepted.length > before, 'nothing was accepted during the outage');
+    const before = accepted.length;
+    await until('more jobs are accepted', () => accepted.length > before + 10 || undefined);
     await cluster.startController();
     stop.abort();
     await Promise.all(users);

@@ -9,7 +9,7 @@ import { cancelJob, jobPath, unrunnableScript, waitForStage } from '../../suppor
 import { readLogLines } from '../../support/logs.ts';
 import { readMetric } from '../../support/metrics.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
-import { type SlurmCluster, startCluster } from '../../support/slurm-cluster.ts';
+import { type SharedCluster, sharedCluster } from '../../support/shared-cluster.ts';
 import { slurmConfig } from '../../support/slurm-config.ts';
 import { startTraceCollector, type TraceCollector } from '../../support/trace-collector.ts';
 import { until } from '../../support/until.ts';
@@ -35,13 +35,13 @@ const hpcTwo = {
 /** Tests the HTTP service with jobs on a real Slurm cluster; the behaviour is the same for every kind of access. */
 export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>): void {
   describe(`jobs on Slurm, ${name}`, { concurrency: 1 }, () => {
-    let cluster: SlurmCluster;
+    let cluster: SharedCluster;
     let access: ClusterAccess;
     let collector: TraceCollector;
     let server: ServerProcess;
     let me: Caller;
     before(async () => {
-      cluster = await startCluster({ nodes: 2 });
+      cluster = await sharedCluster();
       access = await connect();
       const engine = { workspaceFolder: join(cluster.folder, 'work'), ...access.engine };
       const { systems } = slurmConfig(cluster, engine, { isolation: 'bubblewrap' });
@@ -188,18 +188,6 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       }
       const used = before - (await timeLeft());
       assert.ok(used >= 32 && used % 32 === 0, `${used} seconds are not those of one job on 32 cores`);
-    });
-
-    test('accepts jobs while the controller is down, and runs them when it is back', async () => {
-      await cluster.stopController();
-      const responses = [];
-      for (let n = 0; n < 5; n++) responses.push(await me.submit('/jobs/hpc_one/', { command: `echo ${n}` }));
-      assert.deepEqual(
-        responses.map(({ status }) => status),
-        [201, 201, 201, 201, 201],
-      );
-      await cluster.startController();
-      for (const { body } of responses) assert.equal((await me.waitUntilFinished(body)).stage, 'SUCCESSFUL');
     });
 
     test('runs every job exactly once while the connection drops repeatedly', async () => {

@@ -5,7 +5,7 @@ import { serviceSuite } from './service-suite.ts';
 
 const useLocalCommands = async () => ({ engine: {}, close: async () => undefined });
 
-// The suites mostly wait for Slurm. Each has its own cluster and server, so that they can run at the same time.
+// The suites mostly wait for Slurm. Each has its own server and partition, so that they can run at the same time.
 describe('Bursar with Slurm on this host', { concurrency: true }, () => {
   serviceSuite('on this host', useLocalCommands);
   filesSuite('on this host', useLocalCommands);

@@ -8,7 +8,7 @@ import { jobPath, requestCancel } from '../../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { assertProblem } from '../../support/problems.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
-import { type SlurmCluster, startCluster } from '../../support/slurm-cluster.ts';
+import { type SharedCluster, sharedCluster } from '../../support/shared-cluster.ts';
 import { slurmConfig } from '../../support/slurm-config.ts';
 import { startSshd, type TestSshd } from '../../support/sshd.ts';
 import { until } from '../../support/until.ts';
@@ -18,7 +18,7 @@ describe('commands that hang on an ssh host', { concurrency: 1 }, () => {
   const data = mkdtempSync(join(tmpdir(), 'bursar-hang-'));
   const servers: ServerProcess[] = [];
   let postgres: TestPostgres;
-  let cluster: SlurmCluster;
+  let cluster: SharedCluster;
   let sshd: TestSshd;
   let workspaceFolder: string;
   let token: string;
@@ -53,11 +53,7 @@ describe('commands that hang on an ssh host', { concurrency: 1 }, () => {
   };
 
   before(async () => {
-    [postgres, cluster, sshd] = [
-      await startPostgres(),
-      await startCluster({ nodes: 1 }),
-      await startSshd({ canHang: true }),
-    ];
+    [postgres, cluster, sshd] = [await startPostgres(), await sharedCluster(), await startSshd({ canHang: true })];
     await postgres.database('bursar');
     workspaceFolder = join(cluster.folder, 'work');
     const server = await startServer();

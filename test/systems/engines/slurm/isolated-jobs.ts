@@ -45,9 +45,10 @@ export async function assertTwoNodeStep(harness: SlurmHarness): Promise<void> {
   const { job, end, stdout, stderr, lines } = await runJob(harness, twoNodeStep);
   assert.equal(end.outcome, 'succeeded', stderr);
   const folder = join(job.workspace.directory, 'sub');
-  assert.deepEqual(lines.toSorted(), [`0: n1 ${folder}`, `1: n2 ${folder}`, 'code 3'], stdout);
+  const [first, second] = harness.cluster.nodes;
+  assert.deepEqual(lines.toSorted(), [`0: ${first} ${folder}`, `1: ${second} ${folder}`, 'code 3'], stdout);
   assert.match(stderr, /^0: error of 0$/m);
   assert.match(stderr, /^1: error of 1$/m);
-  assert.match(stderr, /^srun: error: n2: task 1: Exited with exit code 3$/m);
+  assert.match(stderr, new RegExp(`^srun: error: ${second}: task 1: Exited with exit code 3$`, 'm'));
   for (const task of ['0', '1']) assert.equal(await readFile(join(folder, task), 'utf8'), 'two  "words"\nand a line\n');
 }

@@ -5,14 +5,14 @@ import type { EngineJob } from '../../../../src/engines/engine.ts';
 import { withAutomaticRelease } from '../../../engines/engine-harness.ts';
 import { eventually, neverAborted, waitUntilRunning } from '../../../engines/observing.ts';
 import { countRuns, letFinish, runUntilReleased, shellLine } from '../../../engines/test-jobs.ts';
-import { type SlurmHarness, slurmHarness } from './slurm-harness.ts';
+import { type OwnClusterHarness, ownClusterHarness } from './own-cluster.ts';
 
 /**
  * slurmctld removes finished jobs from the queue every 10 s, and enforces a time limit after 60 to 90 s. The tests wait for
  * that at the same time: slurmdbd is shared, because it takes 4 s to start, and each test has its own nodes.
  */
 describe('ends of jobs that have left the queue, read by sacct', { concurrency: true }, () => {
-  let harness: SlurmHarness;
+  let harness: OwnClusterHarness;
   before(async () => {
     const extraConf = [
       'SlurmdTimeout=4',
@@ -24,7 +24,7 @@ describe('ends of jobs that have left the queue, read by sacct', { concurrency: 
       'PartitionName=high Nodes=n4 PriorityTier=10 MaxTime=INFINITE State=UP',
       'PartitionName=failing Nodes=n5 MaxTime=INFINITE State=UP',
     ];
-    harness = await slurmHarness({ nodes: 5, database: true, minJobAge: 2, accounting: 'sacct', extraConf });
+    harness = await ownClusterHarness({ nodes: 5, database: true, minJobAge: 2, accounting: 'sacct', extraConf });
   });
   after(() => harness.close());
 
@@ -43,7 +43,7 @@ describe('ends of jobs that have left the queue, read by sacct', { concurrency: 
     });
   }
 
-  const submit = async (overrides: Parameters<SlurmHarness['newJob']>[0]) => {
+  const submit = async (overrides: Parameters<OwnClusterHarness['newJob']>[0]) => {
     const job = await harness.newJob(overrides);
     return { job, ref: await withAutomaticRelease(harness.engine).submit(job, neverAborted) };
   };

@@ -1,72 +1,40 @@
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createSlurmEngine, type SlurmEngineOptions } from '../../../../src/engines/slurm/engine.ts';
+import type { Engine } from '../../../../src/engines/engine.ts';
 import { createRemoteWorkspaces } from '../../../../src/files/workspaces/remote/remote-workspaces.ts';
-import { createLocalShell } from '../../../../src/shell/local-shell.ts';
 import type { Shell } from '../../../../src/shell/shell.ts';
-import { createSpawnClient } from '../../../../src/shell/spawn-client.ts';
 import { createSshShell } from '../../../../src/shell/ssh-shell.ts';
-import type { EngineHarness } from '../../../engines/engine-harness.ts';
-import { newJobId, newLocalJob, smallJob } from '../../../engines/local/harness.ts';
+import { newJobId } from '../../../engines/local/harness.ts';
+import { waitUntilRunning } from '../../../engines/observing.ts';
+import { type SharedCluster, sharedCluster } from '../../../support/shared-cluster.ts';
 import { notAborted } from '../../../support/signals.ts';
-import { type ClusterOptions, type SlurmCluster, startCluster } from '../../../support/slurm-cluster.ts';
 import { startSshd } from '../../../support/sshd.ts';
+import { type ClusterHarness, createSlurmHarness, type SlurmHarnessOptions, startProcess } from './cluster-harness.ts';
 
-export interface SlurmHarness extends EngineHarness {
-  cluster: SlurmCluster;
-  shell: Shell;
-  /** The names of all Slurm commands so far. */
-  commands: string[];
-}
+export type SlurmHarness = ClusterHarness<SharedCluster>;
 
-export type SlurmHarnessOptions = ClusterOptions &
-  Partial<SlurmEngineOptions> & {
-    /** Creates the shell that reaches the cluster; a local shell by default. */
-    createShell?(environment: Record<string, string>): Shell;
-  };
-
-/** Commands of Slurm give up after this time: shorter than the limit of Bursar, and long enough for a slow machine. */
-const messageTimeout = 'MessageTimeout=25';
-
-/** As in a server. */
-const { startProcess } = createSpawnClient();
-
-/** Starts a private cluster, by default of two nodes with 16 cores each, and creates an engine for it. */
+/** Creates an engine for a partition of the shared cluster. Of the jobs in the cluster it reports those of this harness. */
 export async function slurmHarness(options: SlurmHarnessOptions = {}): Promise<SlurmHarness> {
-  const { createShell = (environment) => createLocalShell({ environment, startProcess }) } = options;
-  const cluster = await startCluster({ extraConf: [messageTimeout], ...options });
-  const shell = createShell(cluster.env);
-  const commands: string[] = [];
-  const createEngine = () =>
-    createSlurmEngine({
-      shell,
-      accounting: 'completion',
-      isolation: null,
-      commandTimeoutMs: 30_000,
-      ...options,
-      onCommand(name) {
-        commands.push(name);
-        options.onCommand?.(name);
-      },
-    });
+  const harness = createSlurmHarness(await sharedCluster(), options);
+  const { partition } = harness.cluster;
+  const jobIds = new Set<string>();
+  const withOwnJobs = (engine: Engine): Engine => ({
+    ...engine,
+    observe: async (...args) => (await engine.observe(...args)).filter(({ jobId }) => jobIds.has(jobId)),
+  });
   return {
-    cluster,
-    shell,
-    commands,
-    engine: createEngine(),
-    newJob: (overrides) => newLocalJob(join(cluster.folder, 'work'), overrides),
-    reopen: async () => createEngine(),
-    async close() {
-      await shell.close();
-      await cluster.stop();
+    ...harness,
+    async reachTimeLimit(jobId, ref) {
+      await waitUntilRunning(harness.engine, jobId);
+      // Slurm checks the limits every 30 s. The accounting tests wait for a limit of a minute.
+      harness.cluster.run('scontrol', 'update', `jobid=${ref}`, 'EndTime=now');
     },
-    wholeSystem: { nodes: options.nodes ?? 2, coresPerNode: 16 },
-    // Slurm's time limits are whole minutes.
-    minRuntimeSeconds: 60,
-    cancelReason: 'cancelled (CANCELLED)',
-    keepsFinishedJobs: true,
-    outputGoesDirectlyToFiles: true,
-    hasNoChangeEvents: true,
+    engine: withOwnJobs(harness.engine),
+    reopen: async () => withOwnJobs(await harness.reopen()),
+    async newJob({ site, jobId = newJobId(), ...overrides } = {}) {
+      jobIds.add(jobId);
+      return await harness.newJob({ ...overrides, jobId, site: { partition, ...site } });
+    },
   };
 }
 
@@ -86,10 +54,10 @@ export async function slurmSshHarness(options: SlurmHarnessOptions = {}): Promis
   const workspaces = createRemoteWorkspaces({ shell: harness.shell, root, staging, readTimeoutMs: 30_000 });
   return {
     ...harness,
-    async newJob(overrides = {}) {
-      const jobId = overrides.jobId ?? newJobId();
-      await workspaces.stage(jobId, null, { maxEntries: 1, maxUnpackedBytes: 1, maxRatio: 1 }, notAborted);
-      return { ...smallJob, jobId, workspace: workspaces.pathsOf(jobId), ...overrides };
+    async newJob(overrides) {
+      const job = await harness.newJob(overrides);
+      await workspaces.stage(job.jobId, null, { maxEntries: 1, maxUnpackedBytes: 1, maxRatio: 1 }, notAborted);
+      return { ...job, workspace: workspaces.pathsOf(job.jobId) };
     },
     async close() {
       await harness.close();
@@ -104,14 +72,10 @@ export function shellAs(account: string, shell: Shell): Shell {
   return { ...shell, run: (argv, options) => shell.run([...become, ...argv], options) };
 }
 
-/** Runs a test on a private cluster, and stops the cluster afterwards. */
-export function slurmTest(
-  title: string,
-  options: SlurmHarnessOptions,
-  body: (harness: SlurmHarness) => Promise<void>,
-): void {
+/** Runs a test on a partition of the shared cluster. */
+export function slurmTest(title: string, body: (harness: SlurmHarness) => Promise<void>): void {
   test(title, async () => {
-    const harness = await slurmHarness(options);
+    const harness = await slurmHarness();
     try {
       await body(harness);
     } finally {

@@ -5,7 +5,7 @@ import type { Engine, EngineJob } from '../../../../src/engines/engine.ts';
 import { withAutomaticRelease } from '../../../engines/engine-harness.ts';
 import { eventually, neverAborted, waitUntilFinished } from '../../../engines/observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../../../engines/test-jobs.ts';
-import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
+import { type OwnClusterHarness, ownClusterTest } from './own-cluster.ts';
 
 /** No accounting; slurmctld removes finished jobs from the queue within 12 s. */
 const withoutAccounting = { accounting: 'none', minJobAge: 2 } as const;
@@ -18,12 +18,12 @@ async function inspect(engine: Engine, { jobId, workspace }: EngineJob, ref: str
 }
 const forgotten = ['forgotten', 'never_started'];
 
-const waitUntilGone = ({ engine }: Pick<SlurmHarness, 'engine'>, job: EngineJob) =>
+const waitUntilGone = ({ engine }: Pick<OwnClusterHarness, 'engine'>, job: EngineJob) =>
   eventually(`${job.jobId} has left the queue`, async () => (await engine.find([job], neverAborted)).size === 0);
 
 // Each test has its own cluster, so that they all wait for slurmctld at the same time.
 describe('inspectMissing', { concurrency: true }, () => {
-  slurmTest(
+  ownClusterTest(
     'reports a job that was cancelled before its start as never started, not as lost',
     withoutAccounting,
     async (harness) => {
@@ -46,7 +46,7 @@ describe('inspectMissing', { concurrency: true }, () => {
     },
   );
 
-  slurmTest(
+  ownClusterTest(
     'reads the end record of a job that ran, and reports nothing if the workspace is unreachable',
     withoutAccounting,
     async (harness) => {
@@ -67,7 +67,7 @@ describe('inspectMissing', { concurrency: true }, () => {
     },
   );
 
-  slurmTest(
+  ownClusterTest(
     'reads an end record only after the job has ended, including death by a signal',
     withoutAccounting,
     async (harness) => {
@@ -91,7 +91,7 @@ describe('inspectMissing', { concurrency: true }, () => {
     },
   );
 
-  slurmTest('ignores an incomplete or malformed end record', withoutAccounting, async (harness) => {
+  ownClusterTest('ignores an incomplete or malformed end record', withoutAccounting, async (harness) => {
     const { engine, newJob } = harness;
     const [ran, other] = [await newJob(runOnce), await newJob(runOnce)];
     const refs = [
@@ -128,7 +128,7 @@ describe('inspectMissing', { concurrency: true }, () => {
     assert.equal(typeof record === 'object' && record.reason, 'exit code 3');
   });
 
-  slurmTest(
+  ownClusterTest(
     'reports a job as lost if the controller has not assigned its id yet',
     withoutAccounting,
     async (harness) => {
@@ -140,7 +140,7 @@ describe('inspectMissing', { concurrency: true }, () => {
     },
   );
 
-  slurmTest('reports a job as lost if its id belongs to another job', withoutAccounting, async (harness) => {
+  ownClusterTest('reports a job as lost if its id belongs to another job', withoutAccounting, async (harness) => {
     const { engine, newJob, cluster, reopen } = harness;
     const lost = await newJob(runOnce);
     const ref = await engine.submit(lost, neverAborted);
@@ -153,7 +153,7 @@ describe('inspectMissing', { concurrency: true }, () => {
     assert.deepEqual(await inspect(await reopen(), lost, ref), forgotten);
   });
 
-  slurmTest('reports a job as lost if it was in the queue less than MinJobAge ago', {}, async (harness) => {
+  ownClusterTest('reports a job as lost if it was in the queue less than MinJobAge ago', {}, async (harness) => {
     const { engine, newJob, cluster, reopen } = harness;
     const lost = await newJob(runOnce);
     const ref = await engine.submit(lost, neverAborted);

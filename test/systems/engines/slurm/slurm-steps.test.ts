@@ -70,7 +70,7 @@ describe('srun in isolated jobs', { concurrency: 4 }, () => {
     // Every step waits for the others.
     const step = 'touch /dev/shm/$SLURM_STEP_ID; until [ $(ls /dev/shm | wc -l) = 3 ]; do sleep 0.02; done';
     const { job, end, stderr } = await run(
-      `for i in 1 2 3; do srun -n1 -w n1 --overlap bash -c '${step}' & done; wait`,
+      `for i in 1 2 3; do srun -n1 -w ${harness.cluster.nodes[0]} --overlap bash -c '${step}' & done; wait`,
     );
     assert.equal(end.outcome, 'succeeded', stderr);
     assert.ok(!existsSync(`/dev/shm/bursar-${job.jobId}`));
