@@ -81,6 +81,7 @@ const results: Result[] = [];
 const memoryDisk = useMemoryDisk();
 const sqliteTemplate = await createSqliteTemplate();
 const tasks = planTasks(files);
+const slurmTasks = new Set(tasks.filter(startsSlurm));
 const needsPostgres = tasks.some(({ database }) => database === 'postgres');
 const postgres = needsPostgres ? await startPostgres() : undefined;
 let slurm: Awaited<ReturnType<typeof startSharedCluster>> | undefined;
@@ -150,12 +151,13 @@ function groupFiles(all: readonly string[]): string[][] {
 }
 
 /**
- * Takes the next task, while another one has started Slurm the first that does not. If there is none, nothing is left to do for
- * the caller: who runs the other one takes the rest.
+ * Takes the next task: one that starts Slurm if none of them runs, so that they follow each other from the beginning, otherwise
+ * another one. If all that are left have to wait, nothing is left to do for the caller: who runs the present one takes them.
  */
 function takeTask(queue: Task[]): Task | undefined {
-  const index = isSlurmTaskRunning ? queue.findIndex((task) => !startsSlurm(task)) : 0;
-  return index < 0 ? undefined : queue.splice(index, 1)[0];
+  const index = queue.findIndex((task) => slurmTasks.has(task) !== isSlurmTaskRunning);
+  if (index >= 0) return queue.splice(index, 1)[0];
+  return isSlurmTaskRunning ? undefined : queue.shift();
 }
 
 function sharesSlurm({ files: taskFiles }: Task): boolean {
@@ -168,7 +170,7 @@ function startsSlurm({ files: taskFiles }: Task): boolean {
 
 async function runQueue(queue: Task[]): Promise<void> {
   for (let task = takeTask(queue); task !== undefined; task = takeTask(queue)) {
-    const isSlurmTask = startsSlurm(task);
+    const isSlurmTask = slurmTasks.has(task);
     if (isSlurmTask) isSlurmTaskRunning = true;
     const result = await runTask(task);
     if (isSlurmTask) isSlurmTaskRunning = false;
