@@ -62,14 +62,6 @@ test('SIGKILL during a deletion: the next start removes the remaining files, and
   await assertDeleted(job);
 });
 
-test('SIGKILL right after the response to a deletion: the job stays deleted', async () => {
-  const me = await fixture.user(user);
-  const job = await runJob(me, { command: createManyFiles });
-  assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
-  await fixture.restart('SIGKILL');
-  await assertDeleted(job);
-});
-
 test('after a restart a deleted job has no files, and deleting it again succeeds', async () => {
   const me = await fixture.user(user);
   const [job] = (await me.get<Job[]>('/jobs/')).body;

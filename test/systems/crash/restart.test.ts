@@ -57,21 +57,6 @@ describe('server restart', () => {
     });
   }
 
-  test('settles a job that ended while no server was running', async () => {
-    const before = await createCaller(server.url, token).quota('hpc_one', 'proj_hpc_one_01');
-    const { job, go } = await startWaitingJob();
-    await server.kill();
-    writeFileSync(go, '');
-    const end = join(data, 'engines', 'hpc_one', job.job_id, 'exit.json');
-    await until('the job has ended', () => existsSync(end) || undefined);
-
-    server = await spawnServer({ data });
-    const me = createCaller(server.url, token);
-    assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
-    const after = await me.quota('hpc_one', 'proj_hpc_one_01');
-    assert.ok(after.time_left < before.time_left && after.time_left > before.time_left - 3600);
-  });
-
   test('after SIGTERM an upload in progress finishes and gets its response', async () => {
     // So large that its first half is written to the spool, where the test can see it.
     const zip = await makeZip({ 'run.sh': '#!/bin/sh\necho hello\n', 'data.bin': randomBytes(200_000) });

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createCaller, type Job } from '../../support/api.ts';
-import { jobPath } from '../../support/jobs.ts';
+import { jobPath, releaseJob, waitForGoScript } from '../../support/jobs.ts';
 import { isLongRun } from '../../support/long-run.ts';
 import { parseSse } from '../../support/parse-sse.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
@@ -50,15 +50,18 @@ describe('resuming after the server was killed and restarted', () => {
     return bytes;
   }
 
-  const lines = Array.from({ length: 300 }, (_, index) => `line ${index + 1} ü\n`).join('');
-  const printLines = 'for i in $(seq 300); do echo "line $i ü"; sleep 0.02; done';
+  const lines = Array.from({ length: 200 }, (_, index) => `line ${index + 1} ü\n`).join('');
+  const print = (numbers: string) => `for i in $(seq ${numbers}); do echo "line $i ü"; done`;
+  /** Half of the lines are printed before the server is killed. */
+  const printLines = `${print('100')}; ${waitForGoScript}; ${print('101 200')}`;
 
   test('a followed log as text continues at the byte offset', async () => {
     const job = await submit(printLines);
     const chunks: Buffer[] = [];
     const onChunk = (chunk: Buffer) => chunks.push(chunk);
-    const got = await read(await get(`${jobPath(job)}log/?follow=1`), onChunk, 1000);
-    assert.ok(got >= 1000 && got < Buffer.byteLength(lines));
+    const got = await read(await get(`${jobPath(job)}log/?follow=1`), onChunk, 500);
+    assert.ok(got >= 500 && got < Buffer.byteLength(lines));
+    releaseJob(server, job);
     await read(await get(`${jobPath(job)}log/?follow=1&offset=${got}`), onChunk);
     assert.equal(String(Buffer.concat(chunks)), lines);
   });
@@ -71,7 +74,8 @@ describe('resuming after the server was killed and restarted', () => {
       await read(await get(`${jobPath(job)}log/?follow=1`, headers), (chunk) => chunks.push(chunk), killAfterBytes);
       return parseSse(String(Buffer.concat(chunks)));
     };
-    const first = await collect(accept, 2000);
+    const first = await collect(accept, 500);
+    releaseJob(server, job);
     const rest = await collect({ ...accept, 'last-event-id': first.at(-1)?.id ?? '' });
     assert.equal([...first, ...rest].map(({ data }) => JSON.parse(data).text ?? '').join(''), lines);
     assert.deepEqual([first.at(-1)?.event, rest.at(-1)?.event], ['message', 'end']);

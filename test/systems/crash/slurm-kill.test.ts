@@ -6,11 +6,11 @@ import { testKilledServer } from './kill-suite.ts';
 
 let cluster: SlurmCluster;
 
-/** In every sixth round the controller is killed, or paused for longer than the lifetime of a server. */
+/** In every third round the controller is killed, or paused for longer than the lifetime of a server. */
 async function disturbController(round: number): Promise<void> {
-  if (round % 6 !== 5) return;
+  if (round % 3 !== 2) return;
   await sleep(Math.random() * 300);
-  if (round % 12 === 5) {
+  if (round % 6 === 2) {
     await cluster.killController();
     await cluster.startController();
   } else {
@@ -40,7 +40,7 @@ function resumeDrainedNodes(): void {
 }
 
 testKilledServer('a server with Slurm that is killed repeatedly, together with the controller', {
-  rounds: isLongRun ? 24 : 12,
+  rounds: isLongRun ? 24 : 6,
   clients: 2,
   maxLifetimeMs: 1000,
   submitIntervalMs: 300,
