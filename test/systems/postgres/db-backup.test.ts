@@ -47,11 +47,10 @@ async function readRows(url: string) {
 }
 
 type Kind = 'sqlite' | 'postgres';
+/** The file is the same for both databases: `crash/backup.test.ts` and a test below restore to the kind that was backed up. */
 const combinations: [Kind, Kind][] = [
-  ['sqlite', 'sqlite'],
   ['sqlite', 'postgres'],
   ['postgres', 'sqlite'],
-  ['postgres', 'postgres'],
 ];
 
 for (const [from, to] of combinations) {
