@@ -5,12 +5,23 @@ import type { Shell } from '../../../../src/shell/shell.ts';
 import { createSpawnClient } from '../../../../src/shell/spawn-client.ts';
 import type { EngineHarness } from '../../../engines/engine-harness.ts';
 import { newLocalJob } from '../../../engines/local/harness.ts';
+import { attempt } from '../../../support/attempt.ts';
+import { until } from '../../../support/until.ts';
 
 export interface ClusterHarness<Cluster> extends EngineHarness {
   cluster: Cluster;
   shell: Shell;
   /** The names of all Slurm commands so far. */
   commands: string[];
+}
+
+/** Lets a running job reach its time limit. Slurm refuses a time that has passed when its controller reads the command. */
+export async function endTimeLimit(
+  { run }: { run(...command: [string, ...string[]]): string },
+  ref: string,
+): Promise<void> {
+  const change = () => run('scontrol', 'update', `jobid=${ref}`, 'EndTime=now+1seconds') === '';
+  await until('Slurm accepts the end of the time limit', () => attempt(change) || undefined);
 }
 
 export type SlurmHarnessOptions = Partial<SlurmEngineOptions> & {

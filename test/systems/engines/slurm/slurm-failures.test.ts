@@ -10,6 +10,7 @@ import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '.
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../../../engines/test-jobs.ts';
 import { attempt } from '../../../support/attempt.ts';
 import type { SlurmCluster } from '../../../support/slurm-cluster.ts';
+import { endTimeLimit } from './cluster-harness.ts';
 import { type OwnClusterHarness, ownClusterTest } from './own-cluster.ts';
 
 const limits = { runtimeSeconds: 60, isCancelRequested: false };
@@ -87,7 +88,7 @@ describe('outcomes of jobs whose node or controller fails', { concurrency: true 
         await eventually('the job has started', async () => (await countRuns(job)) === 1);
       await cluster.killNodeJobs('n2');
       // The shortest limit is a minute. Slurm checks the limits every 30 s.
-      for (const ref of refs) cluster.run('scontrol', 'update', `jobid=${ref}`, 'EndTime=now');
+      for (const ref of refs) await endTimeLimit(cluster, ref);
 
       const read = async ({ jobId }: EngineJob) => {
         const { outcome, isExitMissing } = await waitUntilFinished(engine, jobId);

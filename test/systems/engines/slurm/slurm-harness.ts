@@ -9,7 +9,13 @@ import { waitUntilRunning } from '../../../engines/observing.ts';
 import { type SharedCluster, sharedCluster } from '../../../support/shared-cluster.ts';
 import { notAborted } from '../../../support/signals.ts';
 import { startSshd } from '../../../support/sshd.ts';
-import { type ClusterHarness, createSlurmHarness, type SlurmHarnessOptions, startProcess } from './cluster-harness.ts';
+import {
+  type ClusterHarness,
+  createSlurmHarness,
+  endTimeLimit,
+  type SlurmHarnessOptions,
+  startProcess,
+} from './cluster-harness.ts';
 
 export type SlurmHarness = ClusterHarness<SharedCluster>;
 
@@ -27,7 +33,7 @@ export async function slurmHarness(options: SlurmHarnessOptions = {}): Promise<S
     async reachTimeLimit(jobId, ref) {
       await waitUntilRunning(harness.engine, jobId);
       // Slurm checks the limits every 30 s. The accounting tests wait for a limit of a minute.
-      harness.cluster.run('scontrol', 'update', `jobid=${ref}`, 'EndTime=now');
+      await endTimeLimit(harness.cluster, ref);
     },
     engine: withOwnJobs(harness.engine),
     reopen: async () => withOwnJobs(await harness.reopen()),
