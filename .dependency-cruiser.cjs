@@ -40,8 +40,8 @@ module.exports = {
       comment:
         'users run these commands without a server: they import the client, the domain, the contract and the zip rules',
       severity: 'error',
-      from: { path: '^src/cli/(user/|user-program|run-program)' },
-      to: { path: '^src/', pathNot: '^src/(cli/(user/|run-program)|domain/|contract/|files/zip/)' },
+      from: { path: '^src/cli/(user/|user-program|run-program|host)' },
+      to: { path: '^src/', pathNot: '^src/(cli/(user/|run-program|host)|domain/|contract/|files/zip/)' },
     },
     {
       name: 'features-are-independent',

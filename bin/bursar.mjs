@@ -19,4 +19,4 @@ enableCompileCache();
 process.report.excludeNetwork = true;
 const builtProgram = join(buildFolder(), 'program.mjs');
 const { runCommandLine } = await import(existsSync(builtProgram) ? builtProgram : '../src/cli/program.ts');
-await runCommandLine(process.argv);
+await runCommandLine(process);

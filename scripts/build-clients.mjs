@@ -36,7 +36,7 @@ async function buildNpmPackage() {
 
 /** The users' commands as one file, which needs nothing but Node. */
 async function buildCommandLine(outfile) {
-  const start = `import { runCommandLine } from './src/cli/user-program.ts'; await runCommandLine(process.argv);`;
+  const start = `import { runCommandLine } from './src/cli/user-program.ts'; await runCommandLine(process);`;
   await build({
     absWorkingDir: root,
     stdin: { contents: start, resolveDir: root },

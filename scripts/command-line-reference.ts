@@ -5,8 +5,8 @@ import { exitCodes } from '../src/cli/user/exit-codes.ts';
 
 /** docs/command-line.md, from the definitions of the commands. */
 export function commandLineReference(): string {
-  const program = createProgram('');
-  addUserCommands(program);
+  const program = createProgram('', process);
+  addUserCommands(program, process);
   const visible = program.commands.filter((command) => command.name() !== 'complete-words');
   const groups = Map.groupBy(visible, (command) => command.helpGroup());
   const sections = [...groups].map(([heading, commands]) => {

@@ -1,17 +1,19 @@
 import { BursarError } from '../domain/errors.ts';
 import { fileSystemErrorCode } from '../files/file-system-errors.ts';
+import type { Host } from './host.ts';
 import { addOperatorCommands } from './operator/commands.ts';
 import { exitCodeFor } from './operator/exit-codes.ts';
+import { createOperator, type UseDatabase } from './operator/operator.ts';
 import { createProgram, runProgram, version } from './run-program.ts';
 import { addUserCommands } from './user/commands.ts';
 
-/** Runs a command of a user or of an operator. */
-export async function runCommandLine(argv: string[]): Promise<void> {
-  const program = createProgram('Job submission and quota accounting in front of HPC systems.');
-  addUserCommands(program);
-  addOperatorCommands(program, version);
+/** Runs a command of a user or of an operator. Sets the exit code of the host. */
+export async function runCommandLine(host: Host, useDatabase?: UseDatabase): Promise<void> {
+  const program = createProgram('Job submission and quota accounting in front of HPC systems.', host);
+  addUserCommands(program, host);
+  addOperatorCommands(program, createOperator(host, useDatabase), version);
   program.addHelpText('after', operatorsHelp);
-  await runProgram(program, argv, (error) => ({
+  await runProgram(program, host, (error) => ({
     message: describeError(error as Error),
     exitCode: exitCodeFor(error),
   }));

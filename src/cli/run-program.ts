@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import packageJson from '../../package.json' with { type: 'json' };
+import type { Host } from './host.ts';
 
 export const { version } = packageJson;
 
@@ -7,44 +8,40 @@ export const { version } = packageJson;
 const usageExitCode = 2;
 
 /** A program without commands. Errors are thrown, so that `runProgram` decides about the exit code. */
-export function createProgram(description: string): Command {
+export function createProgram(description: string, { stdout, stderr }: Host): Command {
   return new Command('bursar')
     .description(description)
     .version(version)
     .exitOverride()
-    .configureOutput({ writeErr: writeError })
+    .configureOutput({ writeOut: (text) => void stdout.write(text), writeErr: (text) => void stderr.write(text) })
     .showHelpAfterError('(run with --help for usage)');
 }
 
 /** Runs one command. Results go to standard output, everything else to standard error. */
 export async function runProgram(
   program: Command,
-  argv: string[],
+  host: Host,
   describeError: (error: unknown) => { message: string; exitCode: number },
 ): Promise<void> {
-  process.stdout.on('error', onOutputError);
+  host.stdout.on('error', (error) => onOutputError(host, error));
   // Nobody could read a message about it.
-  process.stderr.on('error', () => undefined);
+  host.stderr.on('error', () => undefined);
   try {
-    await program.parseAsync(argv);
+    await program.parseAsync(host.argv);
   } catch (error) {
     if (error instanceof CommanderError) {
-      process.exitCode = error.exitCode === 0 ? 0 : usageExitCode;
+      host.exitCode = error.exitCode === 0 ? 0 : usageExitCode;
       return;
     }
     const { message, exitCode } = describeError(error);
-    writeError(`${message}\n`);
-    process.exitCode = exitCode;
+    host.stderr.write(`${message}\n`);
+    host.exitCode = exitCode;
   }
 }
 
-function writeError(text: string): void {
-  process.stderr.write(text);
-}
-
 /** If the reader of the output, such as `head`, or the terminal has gone, the command is completed. A full disk ends it. */
-function onOutputError({ code, message }: NodeJS.ErrnoException): void {
+function onOutputError(host: Host, { code, message }: NodeJS.ErrnoException): void {
   if (code === 'EPIPE' || code === 'EIO') return;
-  writeError(`error: The output cannot be written: ${message}\n`);
-  process.exit(1);
+  host.stderr.write(`error: The output cannot be written: ${message}\n`);
+  host.exit(1);
 }

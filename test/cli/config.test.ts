@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { parse, stringify } from 'yaml';
-import { bursar } from '../support/command-line.ts';
+import { bursar } from '../support/program.ts';
 
 let folder: string;
 before(() => {
@@ -38,7 +38,7 @@ function once<T>(run: () => Promise<T>): () => Promise<T> {
   };
 }
 
-describe('bursar config', { concurrency: 3 }, () => {
+describe('bursar config', () => {
   test('check accepts the shipped configuration', async () => {
     const { code, stdout, stderr } = await bursar(['config', 'check']);
     assert.deepEqual([code, stderr], [0, '']);

@@ -8,7 +8,6 @@ import {
   openAccountingFixture,
 } from '../support/accounting-fixture.ts';
 import type { Caller, Job, Quota } from '../support/api.ts';
-import type { CommandOutcome } from '../support/command-line.ts';
 import {
   type Account,
   assertLedgerBalances,
@@ -20,6 +19,7 @@ import {
   postAsAdmin,
   runJob,
 } from '../support/ledger.ts';
+import type { ProgramOutcome } from '../support/program.ts';
 
 // The commands run while a server uses the same database.
 
@@ -45,12 +45,12 @@ const getQuota = async (id: string): Promise<Quota> =>
   (await fixture.user(id)).quota(defaultProject.hpc, defaultProject.project);
 
 /** Parses the output of a command that must succeed and print nothing but JSON. */
-function parseOutput<T = Account[]>({ code, stdout, stderr }: CommandOutcome): T {
+function parseOutput<T = Account[]>({ code, stdout, stderr }: ProgramOutcome): T {
   assert.deepEqual([code, stderr], [0, ''], stdout);
   return JSON.parse(stdout) as T;
 }
 
-function assertRejected({ code, stdout, stderr }: CommandOutcome, exitCode: number, message: RegExp): void {
+function assertRejected({ code, stdout, stderr }: ProgramOutcome, exitCode: number, message: RegExp): void {
   assert.equal(code, exitCode, stderr);
   assert.equal(stdout, '');
   assert.match(stderr, message);

@@ -3,14 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { createCaller, type Quota } from '../support/api.ts';
-import { bursar } from '../support/command-line.ts';
-import { type ServerProcess, spawnServer } from '../support/server-process.ts';
+import { queryDatabase } from '../support/database.ts';
+import { bursar } from '../support/program.ts';
+import { startServer, type TestServer } from '../support/server.ts';
 
-let server: ServerProcess;
+let server: TestServer;
 before(async () => {
-  server = await spawnServer();
+  server = await startServer();
 });
 after(() => server.dispose());
 
@@ -42,32 +42,21 @@ async function create(...options: string[]): Promise<string> {
   return stdout.trim();
 }
 
-/** Opens the server's database directly, for example to change times that a test cannot wait for. */
-function withSqlite<T>(use: (database: Sqlite.Database) => T): T {
-  const database = new Sqlite(join(server.data, 'bursar.db'), { timeout: 10_000 });
-  try {
-    return use(database);
-  } finally {
-    database.close();
-  }
-}
-
 /** Act, subject and details of the records of an actor about a user, oldest first. */
-function listAudit(actor: string, user: string): [string, string, unknown][] {
+async function listAudit(actor: string, user: string): Promise<[string, string, unknown][]> {
   const query = "select act, subject, details from audit where actor = ? and subject || '/' like ? || '/%' order by id";
-  const rows = withSqlite((database) => database.prepare(query).all(actor, user));
-  return (rows as { act: string; subject: string; details: string }[]).map(({ act, subject, details }) => [
-    act,
-    subject,
-    JSON.parse(details),
+  const rows = await queryDatabase<{ act: string; subject: string; details: string }>(server.data, query, [
+    actor,
+    user,
   ]);
+  return rows.map(({ act, subject, details }) => [act, subject, JSON.parse(details)]);
 }
 
 const getStatus = async (secret: string, path = '/quotas/') =>
   (await createCaller(server.url, secret).get(path)).status;
 
-// Every test has its own users, so that the tests can run concurrently.
-describe('bursar token', { concurrency: 3 }, () => {
+// Every test has its own users.
+describe('bursar token', () => {
   test('create prints only the token, to standard output', async () => {
     const { code, stdout, stderr } = await token('create', '--user', '301340');
     assert.equal(code, 0);
@@ -133,9 +122,7 @@ describe('bursar token', { concurrency: 3 }, () => {
   test('an expired token gets 401 and is listed as expired', async () => {
     const secret = await create('--user', '301347', '--expires', '1m');
     assert.equal(await getStatus(secret), 200);
-    withSqlite((database) =>
-      database.prepare("update tokens set expires_at = created_at where user_id = '301347'").run(),
-    );
+    await queryDatabase(server.data, 'update tokens set expires_at = created_at where user_id = ?', ['301347']);
     assert.equal(await getStatus(secret), 401);
     assert.equal((await list('--user', '301347'))[0]?.state, 'expired');
   });
@@ -179,7 +166,7 @@ describe('bursar token', { concurrency: 3 }, () => {
     const [first, second] = rows.map(({ id }) => id);
     await token('revoke', String(first), '--reason', 'no longer needed', '--actor', 'night-shift');
     const allScopes = 'jobs:read jobs:write quotas:read events:read webhooks:write admin:read admin:write';
-    assert.deepEqual(listAudit('night-shift', '301351'), [
+    assert.deepEqual(await listAudit('night-shift', '301351'), [
       ['user.create', '301351', { reason: 'nightly report' }],
       ['token.create', `301351/${first}`, { name: '', scopes: 'jobs:read quotas:read', reason: 'nightly report' }],
       ['user.role', '301351', { role: 'auditor' }],
@@ -241,8 +228,8 @@ describe('bursar token', { concurrency: 3 }, () => {
     }
   });
 
-  test('the database contains only hashes of tokens', () => {
-    const rows = withSqlite((database) => JSON.stringify(database.prepare('select * from tokens').all()));
+  test('the database contains only hashes of tokens', async () => {
+    const rows = JSON.stringify(await queryDatabase(server.data, 'select * from tokens', []));
     for (const secret of [server.userToken, server.adminToken]) assert.ok(!rows.includes(secret.slice(7)));
   });
 
@@ -298,7 +285,7 @@ test('token create works before the first start, and the server then accepts the
   const data = emptyFolder(t);
   const { code, stdout, stderr } = await bursar(['token', 'create', '--user', '301356'], { BURSAR_DATA: data });
   assert.equal(code, 0, stderr);
-  const later = await spawnServer({ data });
+  const later = await startServer({ data });
   t.after(() => later.dispose());
   assert.equal((await createCaller(later.url, stdout.trim()).get('/jobs/')).status, 200);
 });

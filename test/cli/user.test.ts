@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createCaller } from '../support/api.ts';
-import { bursar } from '../support/command-line.ts';
-import { type ServerProcess, spawnServer } from '../support/server-process.ts';
+import { bursar } from '../support/program.ts';
+import { startServer, type TestServer } from '../support/server.ts';
 
 interface AuditRecord {
   act: string;
@@ -13,9 +13,9 @@ interface AuditRecord {
   details: Record<string, unknown>;
 }
 
-let server: ServerProcess;
+let server: TestServer;
 before(async () => {
-  server = await spawnServer();
+  server = await startServer();
 });
 after(() => server.dispose());
 

@@ -1,7 +1,7 @@
 import { type Caller, createCaller } from './api.ts';
-import { bursar, type CommandOutcome } from './command-line.ts';
 import { loadOpenApiContract, type OpenApiContract } from './contract.ts';
 import { databaseEnvironment, queryDatabase } from './database.ts';
+import { bursar, type ProgramOutcome } from './program.ts';
 import type { ServerOptions, TestServer } from './server.ts';
 import { type ServerProcess, spawnServer } from './server-process.ts';
 import type { ShippedConfig as Config } from './shipped-config.ts';
@@ -34,7 +34,7 @@ export interface AccountingFixture {
   query<Row>(query: string, ...values: (string | number)[]): Promise<Row[]>;
   /** Changes the database directly, in a way that the API does not allow. */
   tamper(statement: string, ...values: (string | number)[]): Promise<void>;
-  bursar(...args: string[]): Promise<CommandOutcome>;
+  bursar(...args: string[]): Promise<ProgramOutcome>;
   /** Ends the server and starts another one on the same data folder. Earlier callers do not reach it. SIGKILL needs `ownProcess`. */
   restart(signal: 'SIGTERM' | 'SIGKILL', adjust?: (config: Config) => void): Promise<void>;
   dispose(): Promise<void>;

@@ -24,10 +24,10 @@ export interface CommandOutcome {
 }
 
 /**
- * Runs the command line, with another program such as setpriv before it, and returns its exit code and output. BURSAR_
- * variables are not inherited.
+ * Runs the command line as a process, with another program such as setpriv before it, and returns its exit code and output.
+ * BURSAR_ variables are not inherited. `bursar` of program.ts needs no process.
  */
-export function bursar(
+export function bursarProcess(
   args: string[],
   settings: Record<string, string> = {},
   prefix: readonly string[] = [],

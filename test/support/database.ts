@@ -74,6 +74,10 @@ export function registerDatabase(data: string, db: Db): void {
   openDatabases.set(data, db);
 }
 
+export function findOpenDatabase(data: string): Db | undefined {
+  return openDatabases.get(data);
+}
+
 export function unregisterDatabase(data: string): void {
   openDatabases.delete(data);
 }

@@ -2,10 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { program, runBursar } from './command-line.ts';
+import { program } from './command-line.ts';
 import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
 import { withDatabase } from './database.ts';
 import { checkLog, findTestFile } from './log-secrets.ts';
+import { runSuccessfully } from './program.ts';
 import { firstUsers, type ServerOptions, type TestServer } from './server.ts';
 import { createToken } from './tokens.ts';
 
@@ -91,7 +92,8 @@ export async function spawnServer(options: ServerProcessOptions = {}): Promise<S
     stdout: () => stdout,
     log,
     token,
-    bursar: (...args) => runBursar(args, env),
+    environment: env,
+    bursar: (...args) => runSuccessfully(args, env),
     stop: () => end('SIGTERM'),
     kill: async () => {
       await end('SIGKILL');

@@ -3,11 +3,11 @@ import { pino } from 'pino';
 import { loadConfig } from '../../src/config/load.ts';
 import { startBursar } from '../../src/main.ts';
 import { listUserIds } from '../../src/store/identity/users.ts';
-import { type RunningCommand, runBursar } from './command-line.ts';
 import { shareCompileCache } from './compile-cache.ts';
 import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
 import { registerDatabase, unregisterDatabase, withDatabase } from './database.ts';
 import { checkLog, findTestFile } from './log-secrets.ts';
+import { runSuccessfully } from './program.ts';
 import { createToken, type TokenOptions } from './tokens.ts';
 
 export interface ServerOptions {
@@ -30,8 +30,10 @@ export interface TestServer {
   log(): string;
   /** Creates the user if there is none, and a token. */
   token(user: string, options?: TokenOptions): Promise<string>;
-  /** Runs the command line, as a process, on the same data folder. Throws if the exit code is not 0. */
-  bursar(...args: string[]): RunningCommand;
+  /** The variables of a command line that uses the same data folder. */
+  environment: NodeJS.ProcessEnv;
+  /** Runs such a command line in the process of the test. Throws if the exit code is not 0. */
+  bursar(...args: string[]): Promise<{ stdout: string; stderr: string }>;
   /** Stops the server. The data folder stays. */
   stop(): Promise<unknown>;
   /** Stops the server and removes its data folder and its database. */
@@ -82,7 +84,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     userToken,
     log: () => log,
     token: (user, tokenOptions) => withDatabase(data, (db) => createToken(db, user, tokenOptions)),
-    bursar: (...args) => runBursar(args, environment),
+    environment,
+    bursar: (...args) => runSuccessfully(args, environment),
     stop,
     dispose: async () => {
       await stop();

@@ -1,16 +1,17 @@
-import type { Config } from '../../config/schema.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { type AuditVerification, verifyAudit } from '../../store/identity/verify-audit.ts';
-import { exitCodes } from './exit-codes.ts';
-import { withDatabase } from './with-database.ts';
+import type { OperatorContext } from './operator.ts';
 
-export async function verify(config: Config, { json, contains }: { json: boolean; contains?: string }): Promise<void> {
+export async function verify(
+  { withDatabase, print, fail }: OperatorContext,
+  { json, contains }: { json: boolean; contains?: string },
+): Promise<void> {
   if (contains !== undefined && !/^[0-9a-f]{64}$/.test(contains)) {
     throw new BursarError('invalid_argument', 'Give --contains a hash that "audit verify" has printed earlier.');
   }
-  const verification = await withDatabase(config, (db) => verifyAudit(db, contains));
-  process.stdout.write(json ? `${JSON.stringify(verification, null, 2)}\n` : formatVerification(verification));
-  if (!verification.intact) process.exitCode = exitCodes.failure;
+  const verification = await withDatabase((db) => verifyAudit(db, contains));
+  print(json ? `${JSON.stringify(verification, null, 2)}\n` : formatVerification(verification));
+  if (!verification.intact) fail();
 }
 
 function formatVerification({ intact, records, lastHash, problems }: AuditVerification): string {

@@ -1,6 +1,5 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import type { Config } from '../../config/schema.ts';
 import { BursarError, errnoCode } from '../../domain/errors.ts';
 import { copyDurably, hashFile, zipPath } from '../../files/spool/copy-spool.ts';
 import { createSpool, spoolFolder } from '../../files/spool/spool.ts';
@@ -10,6 +9,7 @@ import { verifySnapshot } from '../../store/maintenance/snapshot.ts';
 import { collectBackup } from './collect-backup.ts';
 import { type BackupTarget, backUpTo, printVerified, restoreFrom } from './db-backup.ts';
 import { requireDatabase, withConnection, withServerExcluded } from './db-connection.ts';
+import type { OperatorContext } from './operator.ts';
 import { printSnapshot } from './print-snapshot.ts';
 
 /** The files of a backup: a snapshot of the database, the zips of waiting jobs, and the hashes of both. */
@@ -18,9 +18,10 @@ const zipFolderName = 'spool';
 const hashesName = 'SHA256SUMS';
 
 /** `bursar backup`: everything that jobs which have not started need. A server may be running. */
-export async function backUp(config: Config, options: BackupTarget): Promise<void> {
+export async function backUp(context: OperatorContext, options: BackupTarget): Promise<void> {
+  const { config } = context;
   requireDatabase(config, config.database.url);
-  await backUpTo(options, '', async (folder) => {
+  await backUpTo(context, options, '', async (folder) => {
     const partial = `${folder}.partial`;
     await createPartial(partial);
     try {
@@ -37,8 +38,8 @@ export async function backUp(config: Config, options: BackupTarget): Promise<voi
       await writeHashes(partial, [databaseName, ...zips.map((jobId) => zipPath(zipFolderName, jobId))]);
       await rename(partial, folder);
       await syncFolder(join(folder, '..'));
-      const isRight = printSnapshot(`Backed up to ${folder} (zips of waiting jobs: ${zips.length})`, snapshot);
-      printVerified(true);
+      const isRight = printSnapshot(context, `Backed up to ${folder} (zips of waiting jobs: ${zips.length})`, snapshot);
+      printVerified(context, true);
       return isRight;
     } catch (error) {
       await rm(partial, { recursive: true, force: true });
@@ -60,15 +61,16 @@ async function createPartial(partial: string): Promise<void> {
  * `bursar restore`: to an empty database. The zips are copied first: a job in the database has its zip then, and a zip
  * without a job is harmless. After a failure the command can be repeated.
  */
-export async function restore(config: Config, folder: string): Promise<void> {
+export async function restore(context: OperatorContext, folder: string): Promise<void> {
+  const { config } = context;
   const dataFolder = resolve(config.data);
   createDataFolder(dataFolder);
   const zips = await checkHashes(folder);
   await withServerExcluded(config, config.database.url, async () => {
     for (const name of zips) await copyDurably(join(folder, zipFolderName, name), spoolFolder(dataFolder), name);
-    await restoreFrom(config, join(folder, databaseName));
+    await restoreFrom(context, join(folder, databaseName));
   });
-  process.stdout.write(`Zips of waiting jobs: ${zips.length}.\n`);
+  context.print(`Zips of waiting jobs: ${zips.length}.\n`);
 }
 
 /** The format of `sha256sum`, so that a backup can be checked without Bursar. The file is written last. */

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { access, constants, mkdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { Config } from '../../config/schema.ts';
 import { BursarError, errnoCode } from '../../domain/errors.ts';
 import { migrate } from '../../store/database/migrations.ts';
 import { backupName, removeOldBackups } from '../../store/maintenance/backup-folder.ts';
 import { createDataFolder } from '../../store/maintenance/data-folder.ts';
 import { restoreSnapshot, takeSnapshot, verifySnapshot } from '../../store/maintenance/snapshot.ts';
 import { requireDatabase, withConnection, withServerExcluded } from './db-connection.ts';
+import type { CommandOutput, OperatorContext } from './operator.ts';
 import { printSnapshot } from './print-snapshot.ts';
 
 /** The target of a backup: one path, or a folder of backups of which the last ones are kept. */
@@ -18,13 +18,17 @@ export interface BackupTarget {
 }
 
 /** `db backup`: the database without files. A server may be running. */
-export async function backUpDatabase(config: Config, options: BackupTarget & { verify: boolean }): Promise<void> {
+export async function backUpDatabase(
+  context: OperatorContext,
+  options: BackupTarget & { verify: boolean },
+): Promise<void> {
+  const { config } = context;
   requireDatabase(config, config.database.url);
-  await backUpTo(options, '.db', async (file) => {
+  await backUpTo(context, options, '.db', async (file) => {
     // Older backups are removed only after this one was verified.
     const verify = options.verify || options.keep !== undefined;
     const snapshot = await withConnection(config, config.database.url, (db) => takeSnapshot(db, file, { verify }));
-    return printSnapshot(`Backed up to ${file}`, snapshot) && printVerified(verify);
+    return printSnapshot(context, `Backed up to ${file}`, snapshot) && printVerified(context, verify);
   });
 }
 
@@ -33,6 +37,7 @@ export async function backUpDatabase(config: Config, options: BackupTarget & { v
  * new one is then complete and right.
  */
 export async function backUpTo(
+  { print }: CommandOutput,
   { path, folder, keep }: BackupTarget,
   extension: string,
   write: (path: string) => Promise<boolean>,
@@ -51,7 +56,7 @@ export async function backUpTo(
   const isRight = await write(target);
   if (folder === undefined || keep === undefined || !isRight) return;
   const removed = await removeOldBackups(folder, { newest: basename(target), keep: Number(keep), extension });
-  if (removed.length > 0) process.stdout.write(`Removed ${removed.length} older: ${removed.join(', ')}.\n`);
+  if (removed.length > 0) print(`Removed ${removed.length} older: ${removed.join(', ')}.\n`);
 }
 
 async function createBackupFolder(folder: string): Promise<void> {
@@ -74,10 +79,10 @@ async function requireWritable(folder: string): Promise<void> {
 }
 
 /** `db verify`: proves that a backup can be restored. The database in use is not touched. */
-export async function verifyBackup(file: string): Promise<void> {
+export async function verifyBackup(output: CommandOutput, file: string): Promise<void> {
   const path = await requireFile(file);
-  printSnapshot(`Read ${file}`, await verifySnapshot(path));
-  printVerified(true);
+  printSnapshot(output, `Read ${file}`, await verifySnapshot(path));
+  printVerified(output, true);
 }
 
 async function requireFile(file: string): Promise<string> {
@@ -90,23 +95,25 @@ async function requireFile(file: string): Promise<string> {
 }
 
 /** `db restore`. */
-export async function restoreDatabase(config: Config, file: string): Promise<void> {
+export async function restoreDatabase(context: OperatorContext, file: string): Promise<void> {
+  const { config } = context;
   const path = await requireFile(file);
   createDataFolder(resolve(config.data));
-  await withServerExcluded(config, config.database.url, () => restoreFrom(config, path));
+  await withServerExcluded(config, config.database.url, () => restoreFrom(context, path));
 }
 
 /** The caller excludes servers. */
-export async function restoreFrom(config: Config, file: string): Promise<void> {
+export async function restoreFrom(context: OperatorContext, file: string): Promise<void> {
+  const { config } = context;
   const snapshot = await withConnection(config, config.database.url, async (db) => {
     await migrate(db);
     return await restoreSnapshot(resolve(file), db, resolve(config.data));
   });
-  printSnapshot(`Restored from ${file}`, snapshot);
+  printSnapshot(context, `Restored from ${file}`, snapshot);
 }
 
 /** A copy that differs is an error, so that this is reached only if it does not. */
-export function printVerified(isVerified: boolean): boolean {
-  if (isVerified) process.stdout.write('Restored to a temporary database: every row is the same.\n');
+export function printVerified({ print }: CommandOutput, isVerified: boolean): boolean {
+  if (isVerified) print('Restored to a temporary database: every row is the same.\n');
   return true;
 }

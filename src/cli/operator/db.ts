@@ -2,18 +2,19 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { hidePassword } from '../../config/format.ts';
-import type { Config } from '../../config/schema.ts';
 import { getSchemaStatus, listPendingMigrations, migrate, type SchemaStatus } from '../../store/database/migrations.ts';
 import { countRows } from '../../store/maintenance/copy-tables.ts';
 import { createDataFolder } from '../../store/maintenance/data-folder.ts';
 import { restoreSnapshot, takeSnapshot } from '../../store/maintenance/snapshot.ts';
 import { requireDatabase, sqliteFile, withConnection, withServerExcluded } from './db-connection.ts';
-import { exitCodes } from './exit-codes.ts';
+import type { OperatorContext } from './operator.ts';
 import { printSnapshot } from './print-snapshot.ts';
 
 /** Applies the pending migrations, as the next start of a server would. With `plan` it only lists them. */
-export async function migrateDatabase(config: Config, { plan }: { plan: boolean }): Promise<void> {
-  if (plan) return await printMigrationPlan(config);
+export async function migrateDatabase(context: OperatorContext, { plan }: { plan: boolean }): Promise<void> {
+  if (plan) return await printMigrationPlan(context);
+  const { config } = context;
+  const print = linePrinter(context);
   const applied = await withConnection(config, config.database.url, async (db) => {
     const { pending } = await getSchemaStatus(db);
     await migrate(db);
@@ -22,7 +23,9 @@ export async function migrateDatabase(config: Config, { plan }: { plan: boolean 
   print(applied.length === 0 ? 'The schema is up to date.' : `Migrations applied: ${applied.join(', ')}.`);
 }
 
-async function printMigrationPlan(config: Config): Promise<void> {
+async function printMigrationPlan(context: OperatorContext): Promise<void> {
+  const { config } = context;
+  const print = linePrinter(context);
   const { url } = config.database;
   const file = sqliteFile(config, url);
   if (file !== null && !existsSync(file)) return print('The database does not exist yet. The first start creates it.');
@@ -46,7 +49,9 @@ async function printMigrationPlan(config: Config): Promise<void> {
   print('Nothing was changed. Back up first, with the version that is in use: bursar backup FOLDER.');
 }
 
-export async function printStatus(config: Config, options: { json: boolean }): Promise<void> {
+export async function printStatus(context: OperatorContext, options: { json: boolean }): Promise<void> {
+  const { config } = context;
+  const print = linePrinter(context);
   const { url } = config.database;
   const file = sqliteFile(config, url);
   const exists = file === null || existsSync(file);
@@ -57,7 +62,7 @@ export async function printStatus(config: Config, options: { json: boolean }): P
       })
     : { applied: [], pending: [], differences: [], rows: {} };
   const status = { database: file ?? hidePassword(url), exists, ...state };
-  if (status.differences.length > 0) process.exitCode = exitCodes.failure;
+  if (status.differences.length > 0) context.fail();
   if (options.json) return print(JSON.stringify(status, null, 2));
   print(`Database: ${status.database}`);
   if (!exists) return print('The database does not exist yet. The first start creates it.');
@@ -72,7 +77,11 @@ function formatSchemaStatus({ pending, differences }: SchemaStatus): string {
 }
 
 /** Copies one database to another. The server must be stopped: its writes during the copy would be lost. */
-export async function copyDatabase(config: Config, { from, to }: { from: string; to: string }): Promise<void> {
+export async function copyDatabase(
+  context: OperatorContext,
+  { from, to }: { from: string; to: string },
+): Promise<void> {
+  const { config } = context;
   requireDatabase(config, from);
   createDataFolder(resolve(config.data));
   const folder = await mkdtemp(join(resolve(config.data), 'copy-'));
@@ -85,12 +94,12 @@ export async function copyDatabase(config: Config, { from, to }: { from: string;
         return await restoreSnapshot(file, db, folder);
       });
     });
-    printSnapshot(`Copied to ${hidePassword(to)}`, snapshot);
+    printSnapshot(context, `Copied to ${hidePassword(to)}`, snapshot);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
+function linePrinter({ print }: OperatorContext) {
+  return (line: string) => print(`${line}\n`);
 }

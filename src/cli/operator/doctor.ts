@@ -13,8 +13,7 @@ import { BursarError } from '../../domain/errors.ts';
 import type { Shell } from '../../shell/shell.ts';
 import { createSpawnClient } from '../../shell/spawn-client.ts';
 import { checkDataFolder } from '../../store/maintenance/data-folder.ts';
-import { exitCodes } from './exit-codes.ts';
-import { withDatabase } from './with-database.ts';
+import type { OperatorContext } from './operator.ts';
 
 export interface DoctorOptions {
   system?: string;
@@ -24,12 +23,12 @@ export interface DoctorOptions {
 }
 
 /** Checks everything from the database to a real job on each system, and prints a fix below each failed check. */
-export async function doctor(config: Config, { json, ...options }: DoctorOptions): Promise<void> {
-  const report = await collectFindings(config, { ...options, timeoutMs: parsePatienceSeconds(options) * 1000 });
-  if (json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
-  else process.stdout.write(Object.entries(report).map(formatSection).join('\n'));
+export async function doctor(context: OperatorContext, { json, ...options }: DoctorOptions): Promise<void> {
+  const report = await collectFindings(context, { ...options, timeoutMs: parsePatienceSeconds(options) * 1000 });
+  if (json) context.print(`${JSON.stringify(report, null, 2)}\n`);
+  else context.print(Object.entries(report).map(formatSection).join('\n'));
   const allPassed = Object.values(report).every((findings) => findings.every(({ ok }) => ok));
-  if (!allPassed) process.exitCode = exitCodes.failure;
+  if (!allPassed) context.fail();
 }
 
 interface Scope {
@@ -40,7 +39,8 @@ interface Scope {
 }
 
 /** The findings about Bursar itself and about each system. */
-export async function collectFindings(config: Config, scope: Scope): Promise<Record<string, Finding[]>> {
+export async function collectFindings(context: OperatorContext, scope: Scope): Promise<Record<string, Finding[]>> {
+  const { config } = context;
   const { system } = scope;
   if (system !== undefined && config.systems[system] === undefined) {
     throw new BursarError(
@@ -48,7 +48,7 @@ export async function collectFindings(config: Config, scope: Scope): Promise<Rec
       `There is no system ${system} in the configuration. Use one of: ${Object.keys(config.systems).join(', ')}.`,
     );
   }
-  const report: Record<string, Finding[]> = { bursar: await checkDatabase(config) };
+  const report: Record<string, Finding[]> = { bursar: await checkDatabase(context) };
   // Throws if Bursar would not start with this configuration, with what to do.
   const isolations = resolveIsolation(config);
   for (const [name, isolation] of isolations) {
@@ -62,7 +62,7 @@ function parsePatienceSeconds({ patience }: Pick<DoctorOptions, 'patience'>): nu
   throw new BursarError('invalid_argument', '--patience must be a whole number of seconds, such as 120.');
 }
 
-async function checkDatabase(config: Config): Promise<Finding[]> {
+async function checkDatabase({ config, withDatabase }: OperatorContext): Promise<Finding[]> {
   const { check, findings } = createChecklist();
   const address = parseDatabaseUrl(config.database.url);
   const isPostgres = address.kind === 'postgres';
@@ -73,13 +73,13 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
   const location = isPostgres
     ? `PostgreSQL on ${address.host}, port ${address.port}, database ${address.database}`
     : resolve(config.data, address.file);
-  await check('the database can be opened and written', fix, () => withDatabase(config, async () => location));
+  await check('the database can be opened and written', fix, () => withDatabase(async () => location));
   if (isPostgres && findings.every(({ ok }) => ok)) {
     const sharedFix =
       'Mount the data folder that the other instances use, and set BURSAR_DATA to it. See docs/scaling.md.';
     await check('the data folder is shared by all instances', sharedFix, async () => {
       const folder = resolve(config.data);
-      await withDatabase(config, (db) => checkDataFolder(db, folder));
+      await withDatabase((db) => checkDataFolder(db, folder));
       return folder;
     });
   }

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { toHpcSystems } from '../../config/hpc-systems.ts';
-import type { Config } from '../../config/schema.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { type AdminCommand, type AdminService, createAdminService } from '../../services/accounting/admin-service.ts';
 import { commandLineActor } from '../../services/identity/actor.ts';
 import { type LedgerVerification, verifyLedger } from '../../store/ledger/verify-ledger.ts';
-import { exitCodes } from './exit-codes.ts';
+import type { OperatorContext } from './operator.ts';
 import { parseReason } from './reason.ts';
-import { withDatabase } from './with-database.ts';
 
 interface AdminActionOptions {
   reason: string;
@@ -20,7 +18,7 @@ type Project = { hpc: string; project: string };
 
 /** Runs one administrative action and prints the result. Access to the data folder makes the caller an administrator. */
 async function runAdminAction<Body extends object>(
-  config: Config,
+  { config, withDatabase, print }: OperatorContext,
   projectPath: string,
   action: string,
   { reason, actor, key }: AdminActionOptions,
@@ -38,7 +36,7 @@ async function runAdminAction<Body extends object>(
     target: `${action} ${projectPath}`,
     body: { ...body, reason: parseReason(reason) },
   };
-  const result = await withDatabase(config, (db) =>
+  const result = await withDatabase((db) =>
     run(
       createAdminService({
         db,
@@ -52,7 +50,7 @@ async function runAdminAction<Body extends object>(
       command,
     ),
   );
-  process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+  print(`${JSON.stringify(result, null, 2)}\n`);
 }
 
 export interface GrantOptions extends AdminActionOptions {
@@ -63,11 +61,11 @@ export interface GrantOptions extends AdminActionOptions {
   fromPool: boolean;
 }
 
-export async function grant(config: Config, projectPath: string, options: GrantOptions): Promise<void> {
+export async function grant(context: OperatorContext, projectPath: string, options: GrantOptions): Promise<void> {
   const { user } = options;
   const kind = options.withdraw ? 'withdraw' : 'top_up';
   const body = { kind, ...parseAmount(options), source: options.fromPool ? 'pool' : 'new' } as const;
-  await runAdminAction(config, projectPath, `grant ${user ?? 'pool'}`, options, body, (service, project, command) =>
+  await runAdminAction(context, projectPath, `grant ${user ?? 'pool'}`, options, body, (service, project, command) =>
     user === undefined ? service.changePool(project, command) : service.changeCap(project, user, command),
   );
 }
@@ -79,9 +77,9 @@ export interface TransferOptions extends AdminActionOptions {
   space?: string;
 }
 
-export async function transfer(config: Config, projectPath: string, options: TransferOptions): Promise<void> {
+export async function transfer(context: OperatorContext, projectPath: string, options: TransferOptions): Promise<void> {
   const body = { from: options.from, to: options.to, ...parseAmount(options) };
-  await runAdminAction(config, projectPath, 'transfer', options, body, (service, project, command) =>
+  await runAdminAction(context, projectPath, 'transfer', options, body, (service, project, command) =>
     service.transfer(project, command),
   );
 }
@@ -91,18 +89,21 @@ export interface RefundOptions extends AdminActionOptions {
   time: string;
 }
 
-export async function refund(config: Config, projectPath: string, options: RefundOptions): Promise<void> {
+export async function refund(context: OperatorContext, projectPath: string, options: RefundOptions): Promise<void> {
   const body = { job_id: options.job, amount: parseWholeNumber(options.time) };
-  await runAdminAction(config, projectPath, 'refund', options, body, (service, project, command) =>
+  await runAdminAction(context, projectPath, 'refund', options, body, (service, project, command) =>
     service.refund(project, command),
   );
 }
 
-export async function verify(config: Config, options: { json: boolean }): Promise<void> {
-  const verification = await withDatabase(config, verifyLedger);
-  if (options.json) process.stdout.write(`${JSON.stringify(verification, null, 2)}\n`);
-  else process.stdout.write(formatVerification(verification));
-  if (!verification.balanced) process.exitCode = exitCodes.failure;
+export async function verify(
+  { withDatabase, print, fail }: OperatorContext,
+  options: { json: boolean },
+): Promise<void> {
+  const verification = await withDatabase(verifyLedger);
+  if (options.json) print(`${JSON.stringify(verification, null, 2)}\n`);
+  else print(formatVerification(verification));
+  if (!verification.balanced) fail();
 }
 
 export function formatVerification({ balanced, accounts, entries, problems }: LedgerVerification): string {

@@ -6,9 +6,8 @@ import { createKey, readKeyFolder } from '../../secrets/key-folder.ts';
 import { createKeyring, keyFolder } from '../../secrets/keyring.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { convertStoredSecrets, readStoredSecrets, secretPlace } from '../../store/events/webhook-secrets.ts';
-import { exitCodes } from './exit-codes.ts';
 import { formatTable } from './format-table.ts';
-import { withDatabase } from './with-database.ts';
+import type { OperatorContext } from './operator.ts';
 
 interface KeyStatus {
   /** Null for secrets that are not encrypted yet. */
@@ -21,14 +20,15 @@ interface KeyStatus {
 }
 
 /** Prints how many secrets each key encrypts. Fails if one of them cannot be decrypted. */
-export async function printStatus(config: Config, { json }: { json: boolean }): Promise<void> {
-  const status = await withDatabase(config, (db) => readStatus(config, db));
-  if (status.some(({ unreadable }) => unreadable > 0)) process.exitCode = exitCodes.failure;
-  if (json) return void process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
+export async function printStatus(
+  { config, withDatabase, print, fail }: OperatorContext,
+  { json }: { json: boolean },
+): Promise<void> {
+  const status = await withDatabase((db) => readStatus(config, db));
+  if (status.some(({ unreadable }) => unreadable > 0)) fail();
+  if (json) return print(`${JSON.stringify(status, null, 2)}\n`);
   if (status.length === 0) {
-    return void process.stdout.write(
-      'There are no secrets to encrypt yet. Bursar creates a key with the first webhook.\n',
-    );
+    return print('There are no secrets to encrypt yet. Bursar creates a key with the first webhook.\n');
   }
   const rows = status.map(({ key, from, encrypts, secrets, unreadable }) => [
     key ?? '-',
@@ -37,7 +37,7 @@ export async function printStatus(config: Config, { json }: { json: boolean }): 
     `${secrets}`,
     `${unreadable}`,
   ]);
-  process.stdout.write(formatTable([['KEY', 'FROM', 'ENCRYPTS', 'SECRETS', 'UNREADABLE'], ...rows]));
+  print(formatTable([['KEY', 'FROM', 'ENCRYPTS', 'SECRETS', 'UNREADABLE'], ...rows]));
 }
 
 async function readStatus(config: Config, db: Db): Promise<KeyStatus[]> {
@@ -83,9 +83,9 @@ function tryDecrypt(keyring: Keyring, stored: string, webhookId: number): string
  * Encrypts all secrets under the first key of the configuration, or else under a new key in the data folder. Servers may be
  * running. Every secret is readable at any time, also if the command is killed: repeat it then.
  */
-export async function rotate(config: Config): Promise<void> {
+export async function rotate({ config, withDatabase, print, warn, fail }: OperatorContext): Promise<void> {
   const dataFolder = resolve(config.data);
-  await withDatabase(config, async (db) => {
+  await withDatabase(async (db) => {
     if (await db.backend.dialect.hasOlderInstance(db)) {
       const message =
         'An instance of an older version uses the database, and cannot read encrypted secrets. Stop it first.';
@@ -94,13 +94,11 @@ export async function rotate(config: Config): Promise<void> {
     if (config.secrets.keys.length === 0) createKey(keyFolder(dataFolder));
     const keyring = createKeyring({ configuredKeys: config.secrets.keys, dataFolder });
     const { changed, unreadable } = await reencrypt(db, keyring);
-    process.stdout.write(`The key ${keyring.current().id} encrypts the secrets of ${changed} webhooks now.\n`);
+    print(`The key ${keyring.current().id} encrypts the secrets of ${changed} webhooks now.\n`);
     if (unreadable.size === 0) return;
-    process.exitCode = exitCodes.failure;
+    fail();
     const message = [...unreadable].map((webhook) => `webhook ${webhook}`).join(', ');
-    process.stderr.write(
-      `Not changed, because their key is missing or wrong: ${message}. See "bursar secrets status".\n`,
-    );
+    warn(`Not changed, because their key is missing or wrong: ${message}. See "bursar secrets status".\n`);
   });
 }
 

@@ -12,6 +12,7 @@ import { prepareFirstUsers } from '../../services/identity/first-users.ts';
 import { pingDatabase } from '../../store/database/check-server.ts';
 import { localUrl } from './local-url.ts';
 import { openLog } from './log.ts';
+import type { OperatorContext } from './operator.ts';
 import { readyMessage } from './ready-message.ts';
 import { createReloads, hasTerminal } from './reload.ts';
 import { connectServiceManager } from './service-manager.ts';
@@ -26,7 +27,11 @@ export interface ServeOptions {
  * Serves until SIGTERM or SIGINT, then stops in order. SIGHUP stops a server in a terminal too, because the terminal has
  * closed; elsewhere SIGHUP reloads.
  */
-export async function serve(config: Config, { role, stopWithParent }: ServeOptions, version: string): Promise<void> {
+export async function serve(
+  { config, print }: OperatorContext,
+  { role, stopWithParent }: ServeOptions,
+  version: string,
+): Promise<void> {
   const parent = stopWithParent ? process.ppid : undefined;
   const { log, reopen } = openLog(config.log);
   const stopSignals: NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
@@ -52,7 +57,7 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
     const message = readyMessage(version, urls, config, notIsolated, firstUsers, command);
     // Before the message, which may be answered by a signal at once.
     stopReason = waitForStopReason(stopSignals, parent);
-    process.stdout.write(message);
+    print(message);
     serviceManager.ready(`serves ${urls.api}`);
   } catch (error) {
     await bursar.stop();

@@ -1,11 +1,10 @@
-import type { Config } from '../../config/schema.ts';
 import { allScopes } from '../../domain/identity/policy.ts';
 import { requireUser } from '../../services/identity/access.ts';
 import { commandLineActor } from '../../services/identity/actor.ts';
 import { createDeviceFlow } from '../../services/identity/device-flow.ts';
 import { createSignInLink } from '../../services/identity/sign-in-links.ts';
 import { localUrl } from './local-url.ts';
-import { withDatabase } from './with-database.ts';
+import type { OperatorContext } from './operator.ts';
 
 interface SignInOptions {
   user: string;
@@ -13,19 +12,22 @@ interface SignInOptions {
   actor: string;
 }
 
-export async function printSignInLink(config: Config, { user, actor }: SignInOptions): Promise<void> {
+export async function printSignInLink(
+  { config, withDatabase, print }: OperatorContext,
+  { user, actor }: SignInOptions,
+): Promise<void> {
   const { host, port, publicUrl, tls } = config.server;
-  const path = await withDatabase(config, (db) => createSignInLink(db, user, commandLineActor(actor), Date.now()));
-  process.stdout.write(`${new URL(path, publicUrl ?? localUrl(host, port, tls !== undefined))}\n`);
+  const path = await withDatabase((db) => createSignInLink(db, user, commandLineActor(actor), Date.now()));
+  print(`${new URL(path, publicUrl ?? localUrl(host, port, tls !== undefined))}\n`);
 }
 
 /** Does what the user does at /device/ in a browser. */
 export async function confirmDevice(
-  config: Config,
+  { config, withDatabase, print }: OperatorContext,
   userCode: string,
   { user: userId, actor, deny }: SignInOptions & { deny: boolean },
 ): Promise<void> {
-  const { clientName, address, scopes } = await withDatabase(config, async (db) => {
+  const { clientName, address, scopes } = await withDatabase(async (db) => {
     await requireUser(db, userId);
     const deviceFlow = createDeviceFlow({ db, tokens: config.tokens, now: Date.now });
     const confirming = { ...commandLineActor(actor), scopes: allScopes };
@@ -33,5 +35,5 @@ export async function confirmDevice(
   });
   const who = `"${clientName}" at ${address}`;
   const result = deny ? `gets no token` : `gets a token of user ${userId} with ${[...scopes].join(', ')}`;
-  process.stdout.write(`${who} ${result}.\n`);
+  print(`${who} ${result}.\n`);
 }

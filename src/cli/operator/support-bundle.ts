@@ -18,6 +18,7 @@ import { BursarError } from '../../domain/errors.ts';
 import { readDatabaseReport } from '../../store/maintenance/database-report.ts';
 import { collectFindings } from './doctor.ts';
 import { localUrl } from './local-url.ts';
+import type { OperatorContext } from './operator.ts';
 import { readSafeLog } from './support-log.ts';
 
 export interface SupportBundleOptions {
@@ -35,7 +36,7 @@ const metricsTimeoutMs = 10_000;
  * Each part is collected for itself: one that fails contains the reason. Changes nothing, and works while the server runs.
  */
 export async function writeSupportBundle(
-  config: Config,
+  context: OperatorContext,
   options: SupportBundleOptions,
   version: string,
 ): Promise<void> {
@@ -45,7 +46,7 @@ export async function writeSupportBundle(
   const temporary = await mkdtemp(join(tmpdir(), 'bursar-support-'));
   try {
     await mkdir(join(temporary, name));
-    for (const [part, collect] of Object.entries(parts(config, options, version))) {
+    for (const [part, collect] of Object.entries(parts(context, options, version))) {
       const text = await collect().catch((error: Error) => `Not available: ${error.message}\n`);
       await writeFile(join(temporary, name, part), text, { mode: 0o600 });
     }
@@ -54,17 +55,22 @@ export async function writeSupportBundle(
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }
-  process.stdout.write(`Wrote ${basename(file)}. Look into it before you send it: tar -xzf ${basename(file)}\n`);
+  context.print(`Wrote ${basename(file)}. Look into it before you send it: tar -xzf ${basename(file)}\n`);
 }
 
 /** The text of each file of the bundle. */
-function parts(config: Config, options: SupportBundleOptions, version: string): Record<string, () => Promise<string>> {
+function parts(
+  context: OperatorContext,
+  options: SupportBundleOptions,
+  version: string,
+): Record<string, () => Promise<string>> {
+  const { config } = context;
   return {
     'README.txt': async () => readme,
     'versions.json': async () => json(readVersions(version)),
     'configuration.yaml': async () => formatConfig(config, 'yaml'),
     'database.json': async () => json(await readDatabaseReport(config.database, resolve(config.data))),
-    'doctor.json': () => readFindings(config),
+    'doctor.json': () => readFindings(context),
     'metrics.txt': () => readMetrics(config, options.url),
     'log.ndjson': () => readSafeLog(config.log.file),
   };
@@ -97,10 +103,11 @@ function readVersions(version: string) {
 }
 
 /** The doctor opens the database as a server does, which would migrate it. */
-async function readFindings(config: Config): Promise<string> {
+async function readFindings(context: OperatorContext): Promise<string> {
+  const { config } = context;
   const { schema } = await readDatabaseReport(config.database, resolve(config.data), { verifiesLedger: false });
   if (schema.pending.length > 0) throw new Error('the database has pending migrations; see database.json');
-  return json(await collectFindings(config, { canary: false, timeoutMs: 1 }));
+  return json(await collectFindings(context, { canary: false, timeoutMs: 1 }));
 }
 
 async function readMetrics({ server, metrics }: Config, url?: string): Promise<string> {

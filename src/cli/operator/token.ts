@@ -1,5 +1,4 @@
 import { toHpcSystems } from '../../config/hpc-systems.ts';
-import type { Config } from '../../config/schema.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { parseScopeList, type SiteRole, type TokenScope, tokenScopes } from '../../domain/identity/policy.ts';
 import { createAccountService } from '../../services/identity/account.ts';
@@ -8,8 +7,8 @@ import { provisionToken } from '../../services/identity/provision-token.ts';
 import { findToken, listTokens, type TokenRecord } from '../../store/identity/tokens.ts';
 import { parseDurationMs } from './duration.ts';
 import { formatTable } from './format-table.ts';
+import type { OperatorContext } from './operator.ts';
 import { parseReason } from './reason.ts';
-import { withDatabase } from './with-database.ts';
 
 interface CreateOptions {
   user: string;
@@ -25,7 +24,10 @@ interface CreateOptions {
   actor: string;
 }
 
-export async function createToken(config: Config, options: CreateOptions): Promise<void> {
+export async function createToken(
+  { config, withDatabase, print }: OperatorContext,
+  options: CreateOptions,
+): Promise<void> {
   const { user: userId, admin, hpc = null, project = null, name, expires, reason, actor } = options;
   const lifetimeMs = expires === undefined ? null : parseDurationMs(expires);
   const request = {
@@ -37,7 +39,7 @@ export async function createToken(config: Config, options: CreateOptions): Promi
     limit: { hpc, project },
     name,
   } as const;
-  const token = await withDatabase(config, async (db) => {
+  const token = await withDatabase(async (db) => {
     const now = Date.now();
     const expiresAt = lifetimeMs === null ? null : now + lifetimeMs;
     return await provisionToken(
@@ -46,7 +48,7 @@ export async function createToken(config: Config, options: CreateOptions): Promi
       now,
     );
   });
-  process.stdout.write(`${token}\n`);
+  print(`${token}\n`);
 }
 
 function requireScopes(text: string): ReadonlySet<TokenScope> {
@@ -55,8 +57,11 @@ function requireScopes(text: string): ReadonlySet<TokenScope> {
   throw new BursarError('invalid_argument', `Scopes are some of ${tokenScopes.join(', ')}, separated by spaces.`);
 }
 
-export async function printTokens(config: Config, options: { user?: string; json: boolean }): Promise<void> {
-  const tokens = await withDatabase(config, (db) => listTokens(db, options.user));
+export async function printTokens(
+  { withDatabase, print }: OperatorContext,
+  options: { user?: string; json: boolean },
+): Promise<void> {
+  const tokens = await withDatabase((db) => listTokens(db, options.user));
   const rows = tokens.map((token) => ({
     id: token.id,
     user: token.userId,
@@ -70,7 +75,7 @@ export async function printTokens(config: Config, options: { user?: string; json
     state: tokenState(token, Date.now()),
   }));
   if (options.json) {
-    process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
+    print(`${JSON.stringify(rows, null, 2)}\n`);
     return;
   }
   const header = ['ID', 'USER', 'NAME', 'ROLE', 'SCOPES', 'LIMIT', 'CREATED', 'EXPIRES', 'USED', 'STATE'];
@@ -86,14 +91,18 @@ export async function printTokens(config: Config, options: { user?: string; json
     row.last_used ?? 'never',
     row.state,
   ]);
-  process.stdout.write(formatTable([header, ...lines]));
+  print(formatTable([header, ...lines]));
 }
 
-export async function revoke(config: Config, id: string, options: { reason: string; actor: string }): Promise<void> {
+export async function revoke(
+  { config, withDatabase, print }: OperatorContext,
+  id: string,
+  options: { reason: string; actor: string },
+): Promise<void> {
   if (!/^\d{1,15}$/.test(id))
     throw new BursarError('invalid_argument', 'Give the number of the token, as shown by "token list".');
   const reason = parseReason(options.reason);
-  await withDatabase(config, async (db) => {
+  await withDatabase(async (db) => {
     const token = await findToken(db, Number(id));
     if (token === undefined) throw new BursarError('not_found', `There is no token ${id}.`);
     // A running server finds the change at the next request, and at the next heartbeat of a stream.
@@ -102,7 +111,7 @@ export async function revoke(config: Config, id: string, options: { reason: stri
     const account = createAccountService({ db, systems: toHpcSystems(config), tokens, now: Date.now, publishAccess });
     await account.revoke(commandLineActor(options.actor), token.userId, token.id, reason);
   });
-  process.stdout.write(`Token ${id} is revoked.\n`);
+  print(`Token ${id} is revoked.\n`);
 }
 
 function tokenState(token: TokenRecord, now: number): string {

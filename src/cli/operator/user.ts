@@ -1,11 +1,10 @@
-import type { Config } from '../../config/schema.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { type SiteRole, siteRoles } from '../../domain/identity/policy.ts';
 import { commandLineActor } from '../../services/identity/actor.ts';
 import { createUserService, type UserService } from '../../services/identity/user-service.ts';
 import { formatTable } from './format-table.ts';
+import type { OperatorContext } from './operator.ts';
 import { parseReason } from './reason.ts';
-import { withDatabase } from './with-database.ts';
 
 export interface UserActionOptions {
   reason: string;
@@ -13,47 +12,52 @@ export interface UserActionOptions {
   actor: string;
 }
 
-const withUsers = <T>(config: Config, run: (users: UserService) => Promise<T>) =>
-  withDatabase(config, (db) =>
+const withUsers = <T>({ config, withDatabase }: OperatorContext, run: (users: UserService) => Promise<T>) =>
+  withDatabase((db) =>
     run(createUserService({ db, providers: config.auth.oidc, now: Date.now, publishAccess: () => undefined })),
   );
 
-export async function listUsers(config: Config, { json }: { json: boolean }): Promise<void> {
-  const users = await withUsers(config, (service) => service.list());
-  if (json) return printJson(users);
+export async function listUsers(context: OperatorContext, { json }: { json: boolean }): Promise<void> {
+  const users = await withUsers(context, (service) => service.list());
+  if (json) return printJson(context, users);
   const rows = users.map(({ user, role, name, created_at, disabled_at }) => [
     ...[user, role, name ?? '-', created_at],
     disabled_at === null ? 'enabled' : `disabled since ${disabled_at}`,
   ]);
-  process.stdout.write(formatTable([['USER', 'ROLE', 'NAME', 'CREATED', 'STATE'], ...rows]));
+  context.print(formatTable([['USER', 'ROLE', 'NAME', 'CREATED', 'STATE'], ...rows]));
 }
 
-export async function showUser(config: Config, userId: string): Promise<void> {
-  printJson(await withUsers(config, (service) => service.read(userId)));
+export async function showUser(context: OperatorContext, userId: string): Promise<void> {
+  printJson(context, await withUsers(context, (service) => service.read(userId)));
 }
 
 export async function setEnabled(
-  config: Config,
+  context: OperatorContext,
   action: 'enable' | 'disable',
   userId: string,
   options: UserActionOptions,
 ): Promise<void> {
-  await changeUser(config, (service) => service[action](toChange(userId, options)));
+  await changeUser(context, (service) => service[action](toChange(userId, options)));
 }
 
-export async function setRole(config: Config, userId: string, role: string, options: UserActionOptions): Promise<void> {
+export async function setRole(
+  context: OperatorContext,
+  userId: string,
+  role: string,
+  options: UserActionOptions,
+): Promise<void> {
   if (!isRole(role)) throw new BursarError('invalid_argument', `A role is one of ${siteRoles.join(', ')}.`);
-  await changeUser(config, (service) => service.setRole(toChange(userId, options), role));
+  await changeUser(context, (service) => service.setRole(toChange(userId, options), role));
 }
 
 /** The last administrator can be disabled too, because the account may have been stolen: the command line can undo that. */
-async function changeUser(config: Config, change: (service: UserService) => Promise<unknown>): Promise<void> {
-  const users = await withUsers(config, async (service) => {
-    printJson(await change(service));
+async function changeUser(context: OperatorContext, change: (service: UserService) => Promise<unknown>): Promise<void> {
+  const users = await withUsers(context, async (service) => {
+    printJson(context, await change(service));
     return await service.list();
   });
   if (users.some(({ role, disabled_at }) => role === 'administrator' && disabled_at === null)) return;
-  process.stderr.write('Warning: there is no administrator any more. Make one with "bursar user role".\n');
+  context.warn('Warning: there is no administrator any more. Make one with "bursar user role".\n');
 }
 
 interface LinkOptions extends UserActionOptions {
@@ -62,13 +66,13 @@ interface LinkOptions extends UserActionOptions {
   subject: string;
 }
 
-export async function link(config: Config, action: 'link' | 'unlink', options: LinkOptions): Promise<void> {
+export async function link(context: OperatorContext, action: 'link' | 'unlink', options: LinkOptions): Promise<void> {
   const { user, issuer, subject } = options;
-  const details = await withUsers(config, async (service) => {
+  const details = await withUsers(context, async (service) => {
     await service[action](toChange(user, options), { issuer, subject });
     return await service.read(user);
   });
-  printJson(details);
+  printJson(context, details);
 }
 
 const isRole = (text: string): text is SiteRole => (siteRoles as readonly string[]).includes(text);
@@ -77,4 +81,4 @@ function toChange(userId: string, { reason, actor }: UserActionOptions) {
   return { actor: commandLineActor(actor), userId, reason: parseReason(reason), request: null };
 }
 
-const printJson = (value: unknown) => void process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+const printJson = ({ print }: OperatorContext, value: unknown) => print(`${JSON.stringify(value, null, 2)}\n`);

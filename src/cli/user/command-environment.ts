@@ -1,16 +1,5 @@
 import type { Readable } from 'node:stream';
-
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-/** A stream that may be a terminal, a pipe or a file. */
-export interface OutputStream {
-  write(text: string | Uint8Array, done?: (error?: Error | null) => void): boolean;
-  isTTY?: boolean | undefined;
-  columns?: number | undefined;
-  rows?: number | undefined;
-  on(event: 'resize', listener: () => void): unknown;
-  off(event: 'resize', listener: () => void): unknown;
-}
+import type { Environment, OutputStream } from '../host.ts';
 
 /** The options that every users' command has. */
 export interface CommonOptions {
@@ -20,7 +9,7 @@ export interface CommonOptions {
   insecure?: boolean | undefined;
 }
 
-/** The parts of the process that a command uses. A test passes its own. */
+/** The parts of the process that a users' command uses. */
 export interface CommandEnvironment {
   env: Environment;
   stdin: Readable & { isTTY?: boolean };

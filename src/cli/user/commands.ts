@@ -1,14 +1,17 @@
 import type { Command } from 'commander';
+import type { Host } from '../host.ts';
 import { accountCommands } from './account/account-commands.ts';
 import { adminCommands } from './admin/admin-commands.ts';
 import { eventCommands } from './events/event-commands.ts';
 import { formatExitCodes } from './exit-codes.ts';
 import { jobCommands } from './job/job-commands.ts';
 import { quotaCommands } from './quotas/quota-commands.ts';
+import { setHost } from './run-command.ts';
 import { submitCommands } from './submit/submit-commands.ts';
 
 /** Adds the commands that speak to a server over HTTP. Each imports its code when it runs. */
-export function addUserCommands(program: Command): void {
+export function addUserCommands(program: Command, host: Host): void {
+  setHost(program, host);
   program
     .option('--profile <name>', 'use this profile (BURSAR_PROFILE); "bursar profiles" lists them')
     .option('--insecure', 'send the token over plain HTTP, also to another host')

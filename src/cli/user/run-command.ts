@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Host } from '../host.ts';
 import type { CommandEnvironment, CommonOptions } from './command-environment.ts';
 import type { Run } from './execute-command.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -6,12 +7,9 @@ import { exitCodes } from './exit-codes.ts';
 // biome-ignore lint/suspicious/noExplicitAny: commander does not know the types of options
 type AnyRun = Run<any>;
 
-/** Runs a command with the streams of a process, or with others, and takes its exit code. */
-export type Host = (run: (environment: CommandEnvironment) => Promise<number>) => Promise<void>;
-
 const hosts = new WeakMap<Command, Host>();
 
-/** Makes the commands of a program run in other environment than those of the process. Tests use it. */
+/** Commands are defined in many places, so that each finds the host by its program. */
 export function setHost(program: Command, host: Host): void {
   hosts.set(program, host);
 }
@@ -23,8 +21,7 @@ export function runs<Name extends string = 'run'>(
 ) {
   return async function action(this: Command): Promise<void> {
     const options = { ...this.optsWithGlobals(), ...namedArguments(this) } as CommonOptions;
-    const host = hosts.get(rootOf(this)) ?? runInProcess;
-    await host(async (environment) => {
+    await runInHost(hosts.get(rootOf(this)) ?? process, async (environment) => {
       // Help needs neither the client nor the context.
       const { runCommand } = await import('./execute-command.ts');
       return await runCommand(async () => (await load())[name], environment, options);
@@ -32,19 +29,19 @@ export function runs<Name extends string = 'run'>(
   };
 }
 
-async function runInProcess(run: (environment: CommandEnvironment) => Promise<number>): Promise<void> {
+async function runInHost(host: Host, run: (environment: CommandEnvironment) => Promise<number>): Promise<void> {
   const interruption = new AbortController();
   const onInterrupt = () => {
     // A second Ctrl-C ends a command that does not react to the first one.
-    if (interruption.signal.aborted) process.exit(exitCodes.interrupted.code);
+    if (interruption.signal.aborted) host.exit(exitCodes.interrupted.code);
     interruption.abort();
   };
-  process.on('SIGINT', onInterrupt);
-  const { env, stdin, stdout, stderr } = process;
+  host.on('SIGINT', onInterrupt);
+  const { env, stdin, stdout, stderr } = host;
   try {
-    process.exitCode = await run({ env, stdin, stdout, stderr, now: Date.now, signal: interruption.signal });
+    host.exitCode = await run({ env, stdin, stdout, stderr, now: Date.now, signal: interruption.signal });
   } finally {
-    process.off('SIGINT', onInterrupt);
+    host.off('SIGINT', onInterrupt);
   }
 }
 

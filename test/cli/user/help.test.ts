@@ -23,8 +23,8 @@ function listCommands(parent: Command, path: string[] = []): Leaf[] {
 }
 
 describe('the help', () => {
-  const program = createProgram('test');
-  addUserCommands(program);
+  const program = createProgram('test', process);
+  addUserCommands(program, process);
   const commands = listCommands(program);
   let bursar: ProgramFixture;
   before(() => {

@@ -2,30 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
-import { CommanderError } from 'commander';
-import { createProgram } from '../../../src/cli/run-program.ts';
-import { addUserCommands } from '../../../src/cli/user/commands.ts';
-import { setHost } from '../../../src/cli/user/run-command.ts';
-import { until } from '../../support/until.ts';
+import { type ProgramOutcome, type RunningProgram, startProgram } from '../../support/program.ts';
 
-export interface ProgramOutcome {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
-
-export interface RunningProgram {
-  stdout(): string;
-  stderr(): string;
-  /** Waits until standard output has this text. */
-  waitFor(text: string): Promise<void>;
-  /** Does what Ctrl-C does. */
-  interrupt(): void;
-  ended: Promise<ProgramOutcome>;
-}
-
-/** The users' command line in the process of the test: a process of its own takes 150 ms and more for each command. */
+/** The users' command line in the process of the test. */
 export interface ProgramFixture {
   /** Runs a command line. Its output is a pipe. */
   run(...args: string[]): Promise<ProgramOutcome>;
@@ -49,60 +28,19 @@ export function createProgramFixture(url: string, token: string): ProgramFixture
     XDG_CONFIG_HOME: join(folder, 'config'),
     XDG_CACHE_HOME: join(folder, 'cache'),
   };
-  const run = (...args: string[]) => startProgram(args, env, false).ended;
+  const run = (...args: string[]) => startProgram(args, env).ended;
   return {
     run,
-    onTerminal: (...args) => startProgram(args, env, true).ended,
+    onTerminal: (...args) => startProgram(args, env, { isTTY: true }).ended,
     async json(...args) {
       const { code, stdout, stderr } = await run(...args, '--json');
       assert.equal(code, 0, stderr);
       return JSON.parse(stdout);
     },
-    start: (...args) => startProgram(args, env, false),
+    start: (...args) => startProgram(args, env),
     folder,
     env,
     dispose: () => rmSync(folder, { recursive: true, force: true }),
-  };
-}
-
-function startProgram(args: string[], env: Record<string, string>, isTTY: boolean): RunningProgram {
-  const [stdout, stderr] = [createOutput(isTTY), createOutput(isTTY)];
-  const interruption = new AbortController();
-  const { signal } = interruption;
-  let code = 0;
-  const program = createProgram('test').configureOutput({ writeOut: stdout.write, writeErr: stderr.write });
-  addUserCommands(program);
-  setHost(program, async (run) => {
-    code = await run({ env, stdin: Readable.from([]), stdout, stderr, now: Date.now, signal });
-  });
-  const parsed = program.parseAsync(args, { from: 'user' }).catch((error: unknown) => {
-    if (!(error instanceof CommanderError)) throw error;
-    code = error.exitCode === 0 ? 0 : 2;
-  });
-  return {
-    stdout: stdout.read,
-    stderr: stderr.read,
-    waitFor: (text) =>
-      until(`output "${text}"`, () => (stdout.read().includes(text) ? true : undefined)).then(() => {}),
-    interrupt: () => interruption.abort(),
-    ended: parsed.then(() => ({ code, stdout: stdout.read(), stderr: stderr.read() })),
-  };
-}
-
-function createOutput(isTTY: boolean) {
-  let text = '';
-  return {
-    read: () => text,
-    write(chunk: string | Uint8Array, done?: () => void) {
-      text += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('latin1');
-      done?.();
-      return true;
-    },
-    isTTY,
-    columns: 120,
-    rows: 40,
-    on: () => undefined,
-    off: () => undefined,
   };
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type ApiResponse, type Caller, createCaller, type Job } from '../../support/api.ts';
+import { runBursar } from '../../support/command-line.ts';
 import { queryDatabase } from '../../support/database.ts';
 import { bashZip, cancelJob, jobPath } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -159,8 +160,12 @@ describe('the ETag changes with the response after', () => {
     ],
     ['a new member', () => server.token('5151'), ['/admin/quotas/']],
     [
-      'a grant by the command line',
-      () => server.bursar('grant', 'hpc_one/proj_hpc_one_01', '--user', user, '--time', '7', '--reason', 'a test'),
+      'a grant by another process',
+      () =>
+        runBursar(
+          ['grant', 'hpc_one/proj_hpc_one_01', '--user', user, '--time', '7', '--reason', 'a test'],
+          server.environment,
+        ),
       ['/quotas/'],
     ],
     [

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { stringify } from 'yaml';
-import { bursar } from '../../support/command-line.ts';
+import { bursarProcess } from '../../support/command-line.ts';
 import { isLongRun } from '../../support/long-run.ts';
 import type { SlurmCluster } from '../../support/slurm-cluster.ts';
 import { slurmConfig } from '../../support/slurm-config.ts';
@@ -37,7 +37,7 @@ test('bursar doctor reports why a host cannot be reached, and skips the other ch
     const config = join(sshd.folder, 'config.yaml');
     await writeFile(config, stringify(slurmConfig(noCluster, { ssh, workspaceFolder: '/nowhere' })));
     await mkdir(join(sshd.folder, 'data'), { recursive: true });
-    return await bursar(['doctor'], { BURSAR_CONFIG: config, BURSAR_DATA: join(sshd.folder, 'data') });
+    return await bursarProcess(['doctor'], { BURSAR_CONFIG: config, BURSAR_DATA: join(sshd.folder, 'data') });
   };
   const unknownHostKey = await runDoctor({ ...engine.ssh, knownHostsFile: join(sshd.folder, 'nobody') });
   assert.equal(unknownHostKey.code, 1);

@@ -5,7 +5,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { stringify } from 'yaml';
-import { bursar } from '../../support/command-line.ts';
+import { bursarProcess } from '../../support/command-line.ts';
 import { findProgram } from '../../support/daemons.ts';
 import { type SlurmCluster, startCluster } from '../../support/slurm-cluster.ts';
 import { slurmConfig } from '../../support/slurm-config.ts';
@@ -78,7 +78,7 @@ export function doctorSuite(
       const settings = { accounting: 'sacct', workspaceFolder: work(), site, ...access.engine, ...engine };
       const config = join(folder, 'config.yaml');
       await writeFile(config, stringify(slurmConfig(cluster, settings, system)));
-      return await bursar(['doctor', ...args], { BURSAR_CONFIG: config, BURSAR_DATA: join(folder, 'data') });
+      return await bursarProcess(['doctor', ...args], { BURSAR_CONFIG: config, BURSAR_DATA: join(folder, 'data') });
     }
 
     /** Requires that exactly one check failed, and returns its line and the fix below it. */

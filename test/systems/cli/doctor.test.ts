@@ -4,13 +4,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../files/temporary.ts';
-import { bursar } from '../../support/command-line.ts';
+import { bursarProcess } from '../../support/command-line.ts';
 import { spawnServer } from '../../support/server-process.ts';
 
 test('bursar doctor passes all checks of the shipped configuration while a server is running', async (t) => {
   const server = await spawnServer();
   t.after(() => server.dispose());
-  const { code, stdout, stderr } = await bursar(['doctor'], { BURSAR_DATA: server.data });
+  const { code, stdout, stderr } = await bursarProcess(['doctor'], { BURSAR_DATA: server.data });
   assert.deepEqual([code, stderr], [0, '']);
   for (const system of ['hpc_one', 'hpc_two']) {
     assert.match(
@@ -31,7 +31,9 @@ test('bursar doctor passes all checks of the shipped configuration while a serve
 test('bursar doctor reports a database that cannot be written, with a fix', async (t) => {
   const folder = await temporaryFolder(t);
   await writeFile(join(folder, 'file'), '');
-  const { code, stdout } = await bursar(['doctor', '--no-canary'], { BURSAR_DATA: join(folder, 'file', 'data') });
+  const { code, stdout } = await bursarProcess(['doctor', '--no-canary'], {
+    BURSAR_DATA: join(folder, 'file', 'data'),
+  });
   assert.equal(code, 1);
   assert.match(
     stdout,
@@ -41,11 +43,11 @@ test('bursar doctor reports a database that cannot be written, with a fix', asyn
 
 test('bursar doctor rejects an unknown system and an invalid --patience with their exit codes', async (t) => {
   const data = await temporaryFolder(t);
-  const unknown = await bursar(['doctor', '--system', 'hpc_nine'], { BURSAR_DATA: data });
+  const unknown = await bursarProcess(['doctor', '--system', 'hpc_nine'], { BURSAR_DATA: data });
   assert.deepEqual([unknown.code, unknown.stdout], [4, '']);
   assert.match(unknown.stderr, /no system hpc_nine .*Use one of: hpc_one, hpc_two/);
   for (const patience of ['0', 'long', '-5']) {
-    const { code, stderr } = await bursar(['doctor', `--patience=${patience}`], { BURSAR_DATA: data });
+    const { code, stderr } = await bursarProcess(['doctor', `--patience=${patience}`], { BURSAR_DATA: data });
     assert.deepEqual([code, /whole number of seconds/.test(stderr)], [2, true]);
   }
 });

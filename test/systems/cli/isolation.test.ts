@@ -6,7 +6,7 @@ import { stringify } from 'yaml';
 import { temporaryFolder } from '../../files/temporary.ts';
 import { createCaller } from '../../support/api.ts';
 import { hideBubblewrap } from '../../support/bubblewrap.ts';
-import { bursar } from '../../support/command-line.ts';
+import { bursarProcess } from '../../support/command-line.ts';
 import { readOutput } from '../../support/jobs.ts';
 import { waitForLog } from '../../support/logs.ts';
 import { spawnServer } from '../../support/server-process.ts';
@@ -68,7 +68,10 @@ describe('isolation of the shipped configuration', { concurrency: 2 }, () => {
       ready.warnings.map((warning) => warning.slice(0, 33)),
       ['jobs of hpc_one are not isolated:', 'jobs of hpc_two are not isolated:'],
     );
-    const { code, stdout } = await bursar(['doctor', '--system', 'hpc_one'], { ...env, BURSAR_DATA: server.data });
+    const { code, stdout } = await bursarProcess(['doctor', '--system', 'hpc_one'], {
+      ...env,
+      BURSAR_DATA: server.data,
+    });
     assert.equal(code, 0, stdout);
     assert.match(
       stdout,
@@ -102,7 +105,7 @@ describe('refusals at start', () => {
       writeFileSync(file, stringify(config));
       const path = hideBubblewrap(await temporaryFolder(t));
       const settings = { BURSAR_CONFIG: file, BURSAR_DATA: join(folder, 'data'), BURSAR_PORT: '0', PATH: path };
-      const { code, stdout, stderr } = await bursar(['serve'], settings);
+      const { code, stdout, stderr } = await bursarProcess(['serve'], settings);
       assert.deepEqual([code, stdout], [3, '']);
       assert.match(stderr, message);
     });

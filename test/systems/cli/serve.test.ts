@@ -6,7 +6,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
 import { createCaller, type Job } from '../../support/api.ts';
 import { createBrowserClient, formFields } from '../../support/browser.ts';
-import { bursar } from '../../support/command-line.ts';
+import { bursarProcess } from '../../support/command-line.ts';
 import { waitForLog } from '../../support/logs.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
@@ -108,7 +108,7 @@ test('the log goes to standard error as one JSON object a line and never contain
 
 test('a second server on the same data folder exits with 5, and the first one keeps running', async () => {
   const settings = { BURSAR_DATA: server.data, BURSAR_PORT: '0' };
-  const { code, stdout, stderr } = await bursar(['serve'], settings);
+  const { code, stdout, stderr } = await bursarProcess(['serve'], settings);
   assert.deepEqual([code, stdout], [5, '']);
   assert.match(stderr, /Another Bursar server uses .*BURSAR_DATA/);
   assert.ok(stderr.includes(server.data));
@@ -118,7 +118,7 @@ test('a second server on the same data folder exits with 5, and the first one ke
 test('a port that is already in use exits with 3 and names BURSAR_PORT in one line', async (t) => {
   const data = newFolder(t);
   const { port } = new URL(server.url);
-  const { code, stdout, stderr } = await bursar(['serve'], { BURSAR_DATA: data, BURSAR_PORT: port });
+  const { code, stdout, stderr } = await bursarProcess(['serve'], { BURSAR_DATA: data, BURSAR_PORT: port });
   assert.deepEqual([code, stdout], [3, '']);
   assert.match(stderr, new RegExp(`^Port ${port} is already in use\\. .*BURSAR_PORT`, 'm'));
   assert.doesNotMatch(stderr, /^\s+at |EADDRINUSE/m, 'a stack trace');
@@ -126,7 +126,7 @@ test('a port that is already in use exits with 3 and names BURSAR_PORT in one li
 
 test('after a failed start, the next start on the same folder is a first start and prints tokens', async (t) => {
   const data = newFolder(t);
-  await bursar(['serve'], { BURSAR_DATA: data, BURSAR_PORT: new URL(server.url).port });
+  await bursarProcess(['serve'], { BURSAR_DATA: data, BURSAR_PORT: new URL(server.url).port });
   const later = await spawnServer({ data });
   t.after(() => later.stop());
   assert.equal((await createCaller(later.url, later.userToken).get('/jobs/')).status, 200);
@@ -136,7 +136,7 @@ test('an address that does not belong to this host exits with 3', async (t) => {
   const config = join(newFolder(t), 'config.json');
   writeFileSync(config, JSON.stringify(networkConfig()));
   const settings = { BURSAR_DATA: newFolder(t), BURSAR_HOST: '192.0.2.1', BURSAR_PORT: '0', BURSAR_CONFIG: config };
-  const { code, stderr } = await bursar(['serve'], settings);
+  const { code, stderr } = await bursarProcess(['serve'], settings);
   assert.equal(code, 3);
   assert.match(stderr, /^Cannot listen on 192\.0\.2\.1/m);
 });
@@ -150,7 +150,7 @@ function networkConfig() {
 
 test('a host other than loopback exits with 3 and creates no database', async (t) => {
   const data = join(newFolder(t), 'new');
-  const { code, stdout, stderr } = await bursar(['serve'], {
+  const { code, stdout, stderr } = await bursarProcess(['serve'], {
     BURSAR_DATA: data,
     BURSAR_HOST: '0.0.0.0',
     BURSAR_PORT: '0',
@@ -202,14 +202,14 @@ test('metrics with a port of their own are served there only, and the message na
 test('an invalid configuration exits with 3', async (t) => {
   const config = join(newFolder(t), 'config.json');
   writeFileSync(config, JSON.stringify({ ...networkConfig(), server: { port: 'x' } }));
-  const { code, stdout, stderr } = await bursar(['serve'], { BURSAR_DATA: newFolder(t), BURSAR_CONFIG: config });
+  const { code, stdout, stderr } = await bursarProcess(['serve'], { BURSAR_DATA: newFolder(t), BURSAR_CONFIG: config });
   assert.deepEqual([code, stdout], [3, '']);
   assert.match(stderr, /server\.port/);
 });
 
 for (const port of ['abc', '65536']) {
   test(`BURSAR_PORT=${port} exits with 3 and one line that says what to set`, async (t) => {
-    const { code, stdout, stderr } = await bursar(['serve'], { BURSAR_DATA: newFolder(t), BURSAR_PORT: port });
+    const { code, stdout, stderr } = await bursarProcess(['serve'], { BURSAR_DATA: newFolder(t), BURSAR_PORT: port });
     assert.deepEqual([code, stdout], [3, '']);
     assert.equal(stderr, `BURSAR_PORT is "${port}". Set it to a port: a number from 0 to 65535.\n`);
   });
@@ -220,7 +220,11 @@ describe('a data folder that cannot be written to', { concurrency: 2 }, () => {
     test(`bursar ${args[0]} exits with 3 and one line that names the folder`, async (t) => {
       const data = newFolder(t);
       chmodSync(data, 0o500);
-      const { code, stdout, stderr } = await bursar(args, { BURSAR_DATA: data, BURSAR_PORT: '0' }, withoutOverride);
+      const { code, stdout, stderr } = await bursarProcess(
+        args,
+        { BURSAR_DATA: data, BURSAR_PORT: '0' },
+        withoutOverride,
+      );
       assert.deepEqual([code, stdout], [3, ''], stderr);
       assert.match(stderr, /^Cannot (write to|open) [^\n]*\n$/);
       assert.ok(stderr.includes(data), stderr);
@@ -230,7 +234,7 @@ describe('a data folder that cannot be written to', { concurrency: 2 }, () => {
   test('a database that is not one exits with 3 and one line that names the file', async (t) => {
     const data = newFolder(t);
     writeFileSync(join(data, 'bursar.db'), 'not a database, but long enough to have a header '.repeat(100));
-    const { code, stderr } = await bursar(['serve'], { BURSAR_DATA: data, BURSAR_PORT: '0' });
+    const { code, stderr } = await bursarProcess(['serve'], { BURSAR_DATA: data, BURSAR_PORT: '0' });
     assert.equal(code, 3, stderr);
     assert.match(stderr, /^Cannot open the database [^\n]*bursar\.db: file is not a database[^\n]*\n$/);
   });

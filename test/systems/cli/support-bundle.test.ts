@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { extract } from 'tar';
 import { toSafeLine } from '../../../src/cli/operator/support-log.ts';
 import { createCaller } from '../../support/api.ts';
-import { bursar } from '../../support/command-line.ts';
+import { bursarProcess, runBursar } from '../../support/command-line.ts';
 import { jobPath } from '../../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
@@ -52,7 +52,7 @@ describe('bursar support-bundle', () => {
     secrets.push(secret ?? assert.fail(webhook.text));
     await server.bursar('token', 'create', '--user', '301330', '--name', planted.tokenName);
     const out = join(folder, 'bundle.tgz');
-    await server.bursar('support-bundle', '--out', out, '--url', server.url);
+    await runBursar(['support-bundle', '--out', out, '--url', server.url], server.environment);
     await extract({ file: out, cwd: folder, strip: 1 });
     parts = new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
   });
@@ -87,12 +87,12 @@ describe('bursar support-bundle', () => {
   test('can be read by its owner only, and replaces no file', async () => {
     const file = join(folder, 'bundle.tgz');
     assert.equal(statSync(file).mode & 0o777, 0o600);
-    await assert.rejects(server.bursar('support-bundle', '--out', file), /already exists/);
+    await assert.rejects(runBursar(['support-bundle', '--out', file], server.environment), /already exists/);
   });
 
   test('is complete without a server, which it says', async () => {
     const out = join(folder, 'second.tgz');
-    await server.bursar('support-bundle', '--out', out, '--url', 'http://127.0.0.1:1');
+    await runBursar(['support-bundle', '--out', out, '--url', 'http://127.0.0.1:1'], server.environment);
     await extract({ file: out, cwd: folder, strip: 1, filter: (path) => path.endsWith('metrics.txt') });
     assert.match(
       readFileSync(join(folder, 'metrics.txt'), 'utf8'),
@@ -108,7 +108,7 @@ test('a support bundle reads the metrics with TLS if they have a port of their o
   const config = { ...shippedConfig(), server: { tls }, metrics: { port: 1, token: 'planted-metrics-token' } };
   writeFileSync(join(folder, 'bursar.json'), JSON.stringify(config), { mode: 0o600 });
   const settings = { BURSAR_CONFIG: join(folder, 'bursar.json'), BURSAR_DATA: join(folder, 'data') };
-  const { code, stderr } = await bursar(['support-bundle', '--out', join(folder, 'bundle.tgz')], settings);
+  const { code, stderr } = await bursarProcess(['support-bundle', '--out', join(folder, 'bundle.tgz')], settings);
   assert.equal(code, 0, stderr);
   await extract({ file: join(folder, 'bundle.tgz'), cwd: folder, strip: 1 });
   const metrics = readFileSync(join(folder, 'metrics.txt'), 'utf8');

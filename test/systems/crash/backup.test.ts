@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { createCaller, type Job } from '../../support/api.ts';
-import { bursar } from '../../support/command-line.ts';
+import { bursarProcess, runBursar } from '../../support/command-line.ts';
 import { jobPath, readOutput, releaseJob, waitForGoScript } from '../../support/jobs.ts';
 import { assertLedgerBalances, getSettlement, submitJob } from '../../support/ledger.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
@@ -65,7 +65,7 @@ describe('a backup that is restored after everything was lost', () => {
         await sleep(50);
       }
     })();
-    const { stdout } = await server.bursar('backup', backup);
+    const { stdout } = await runBursar(['backup', backup], server.environment);
     isOver = true;
     await writing;
     assert.match(stdout, /zips of waiting jobs: 2\): \d+ rows\.\nThe ledger balances: .*\n/);
@@ -86,7 +86,7 @@ describe('a backup that is restored after everything was lost', () => {
     const zip = join(backup, 'spool', `${waiting.large?.job_id}.zip`);
     const content = readFileSync(zip);
     writeFileSync(zip, content.subarray(1));
-    const { code, stderr } = await bursar(['restore', backup], { BURSAR_DATA: join(folder, 'refused') });
+    const { code, stderr } = await bursarProcess(['restore', backup], { BURSAR_DATA: join(folder, 'refused') });
     writeFileSync(zip, content);
     assert.equal(code, 2, stderr);
     assert.match(stderr, /is damaged: spool\/.*\.zip is missing or was changed/);
@@ -97,7 +97,7 @@ describe('a backup that is restored after everything was lost', () => {
     const { userToken, adminToken, data } = server;
     await server.kill();
     rmSync(data, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
-    const { stdout } = await server.bursar('restore', backup);
+    const { stdout } = await runBursar(['restore', backup], server.environment);
     assert.match(stdout, /^Restored from .*\nThe ledger balances: [\s\S]*Zips of waiting jobs: 2\.\n$/);
     // More cores: the job that was running is lost, but for a minute it counts as running (test/workers/watcher.test.ts).
     const { systems, ...config } = configWithOneCore();
@@ -130,7 +130,7 @@ describe('a database that is restored beside the files of its jobs', () => {
       await until('its state is stored', async () =>
         (await me.get<Job>(jobPath(running))).body.stage === 'RUNNING' ? true : undefined,
       );
-      await server.bursar('backup', backup);
+      await runBursar(['backup', backup], server.environment);
       releaseJob(server, running);
       for (const job of [running, waiting]) await me.waitUntilFinished(job);
       const settlement = (await getSettlement(me, running)).settled;
@@ -141,7 +141,7 @@ describe('a database that is restored beside the files of its jobs', () => {
       );
       await server.kill();
       for (const suffix of ['', '-wal', '-shm']) rmSync(join(data, `bursar.db${suffix}`), { force: true });
-      await server.bursar('restore', backup);
+      await runBursar(['restore', backup], server.environment);
       server = await spawnServer({ data, config: configWithOneCore() });
       me = createCaller(server.url, userToken);
       for (const job of [running, waiting]) {

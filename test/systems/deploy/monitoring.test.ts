@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { parse, stringify } from 'yaml';
 import { addOperatorCommands } from '../../../src/cli/operator/commands.ts';
+import { createOperator } from '../../../src/cli/operator/operator.ts';
 import { createProgram } from '../../../src/cli/run-program.ts';
 import { addUserCommands } from '../../../src/cli/user/commands.ts';
 import { runFile } from '../../support/command-line.ts';
@@ -84,9 +85,9 @@ describe('the alerts', () => {
   });
 
   test('name only commands of bursar that exist', () => {
-    const program = createProgram('');
-    addUserCommands(program);
-    addOperatorCommands(program, 'test');
+    const program = createProgram('', process);
+    addUserCommands(program, process);
+    addOperatorCommands(program, createOperator(process), 'test');
     const runbooks = alerts.map(({ annotations }) => annotations?.runbook ?? '').join('\n');
     const commands = [...runbooks.matchAll(/"bursar ([a-z][a-z -]*)/g)].map(([, words = '']) => words);
     assert.ok(commands.length > 10);

@@ -10,7 +10,7 @@ import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { connectDatabase } from '../../../src/store/database/database.ts';
 import { initialSchema } from '../../../src/store/database/migrations/0001-initial-schema.ts';
 import { createCaller, type Job } from '../../support/api.ts';
-import { bursar } from '../../support/command-line.ts';
+import { bursarProcess, runBursar } from '../../support/command-line.ts';
 import { readOutput, waitForStage } from '../../support/jobs.ts';
 import { submitJob } from '../../support/ledger.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
@@ -40,7 +40,7 @@ async function newDatabase(kind: Kind): Promise<string> {
   return kind === 'postgres' ? await postgres.database(name) : `sqlite:${join(folder, name, 'bursar.db')}`;
 }
 const db = (url: string, ...args: string[]) =>
-  bursar(['db', ...args], { BURSAR_DATA: folder, BURSAR_DATABASE_URL: url });
+  bursarProcess(['db', ...args], { BURSAR_DATA: folder, BURSAR_DATABASE_URL: url });
 async function readRows(url: string) {
   const connection = connectDatabase({ ...limits, url }, folder);
   return await readAllRows(connection).finally(() => connection.destroy());
@@ -127,11 +127,11 @@ test('bursar backup of PostgreSQL has the zips of waiting jobs, which run after 
     await waitForStage(me, await submitJob(me, { command: 'sleep 600', runtime: 0.2 }), 'RUNNING');
     const zip = await createZip({ name: 'waiting\n', content: randomBytes(maxInMemoryBytes) });
     job = await submitJob(me, { command: 'cat name', runtime: 0.1 }, zip);
-    assert.match((await source.bursar('backup', backup)).stdout, /zips of waiting jobs: 1\)/);
+    assert.match((await runBursar(['backup', backup], source.environment)).stdout, /zips of waiting jobs: 1\)/);
   } finally {
     await source.dispose();
   }
-  const { code, stderr } = await bursar(['restore', backup], { BURSAR_DATA: data, BURSAR_DATABASE_URL: target });
+  const { code, stderr } = await bursarProcess(['restore', backup], { BURSAR_DATA: data, BURSAR_DATABASE_URL: target });
   assert.deepEqual([code, stderr], [0, '']);
   const restored = await spawnServer({ data, env: { BURSAR_DATABASE_URL: target } });
   try {

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { connectDatabase, type DatabaseSettings } from '../../../src/store/database/database.ts';
 import { defaultProjectPath } from '../../support/accounting-fixture.ts';
 import { createCaller, type Job } from '../../support/api.ts';
-import { bursar } from '../../support/command-line.ts';
+import { bursarProcess } from '../../support/command-line.ts';
 import { assertLedgerBalances, postAsAdmin, topUp } from '../../support/ledger.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
@@ -31,7 +31,7 @@ async function readRows(address: string, data: string) {
   const db = connectDatabase(settings(address), data);
   return await readAllRows(db).finally(() => db.destroy());
 }
-const db = (...args: string[]) => bursar(['db', ...args], { BURSAR_DATA: server.data });
+const db = (...args: string[]) => bursarProcess(['db', ...args], { BURSAR_DATA: server.data });
 const readResponses = async ({ url: serverUrl }: ServerProcess, token: string) => {
   const texts = await Promise.all(paths.map(async (path) => (await createCaller(serverUrl, token).get(path)).text));
   // A statement contains its end time, and rates computed from it.

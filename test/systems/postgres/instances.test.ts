@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { temporaryFolder } from '../../files/temporary.ts';
 import { type ApiResponse, type Caller, createCaller } from '../../support/api.ts';
 import { hideBubblewrap } from '../../support/bubblewrap.ts';
-import { bursar, runFile } from '../../support/command-line.ts';
+import { bursarProcess, runFile } from '../../support/command-line.ts';
 import { openEventStream } from '../../support/event-stream.ts';
 import { jobPath, requestCancel } from '../../support/jobs.ts';
 import { waitForLog } from '../../support/logs.ts';
@@ -164,16 +164,16 @@ describe('several instances on one PostgreSQL', () => {
   test('bursar doctor detects a data folder that is not shared by all instances', async () => {
     const other = mkdtempSync(join(tmpdir(), 'bursar-other-'));
     const env = { BURSAR_DATABASE_URL: url };
-    const shared = await bursar(['doctor', '--no-canary'], { ...env, BURSAR_DATA: data });
+    const shared = await bursarProcess(['doctor', '--no-canary'], { ...env, BURSAR_DATA: data });
     assert.match(shared.stdout, /✔ the data folder is shared by all instances/);
     const { hostname, port, pathname, password } = new URL(url);
     const place = `PostgreSQL on ${hostname}, port ${port}, database ${pathname.slice(1)}`;
     assert.ok(shared.stdout.includes(`✔ the database can be opened and written: ${place}\n`), shared.stdout);
     assert.ok(password === '' || !shared.stdout.includes(password));
     const nobody = url.replace(/:\d+\//, ':1/');
-    const down = await bursar(['doctor', '--no-canary'], { BURSAR_DATABASE_URL: nobody, BURSAR_DATA: data });
+    const down = await bursarProcess(['doctor', '--no-canary'], { BURSAR_DATABASE_URL: nobody, BURSAR_DATA: data });
     assert.match(down.stdout, /✖ the database can be opened and written: .*\n {6}→ Check that PostgreSQL runs there/);
-    const { code, stdout } = await bursar(['doctor', '--no-canary'], { ...env, BURSAR_DATA: other });
+    const { code, stdout } = await bursarProcess(['doctor', '--no-canary'], { ...env, BURSAR_DATA: other });
     assert.equal(code, 1);
     assert.match(stdout, /✖ the data folder is shared by all instances: .*\n {6}→ Mount the data folder/);
     rmSync(other, { recursive: true, force: true });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { bursar } from '../../support/command-line.ts';
+import { bursarProcess } from '../../support/command-line.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { spawnServer } from '../../support/server-process.ts';
 
@@ -22,7 +22,7 @@ after(async () => {
 
 async function assertRefused(url: string, exitCode: number, message: RegExp): Promise<void> {
   const settings = { BURSAR_DATA: folder, BURSAR_PORT: '0', BURSAR_DATABASE_URL: url };
-  const { code, stdout, stderr } = await bursar(['serve'], settings);
+  const { code, stdout, stderr } = await bursarProcess(['serve'], settings);
   assert.deepEqual([code, stdout], [exitCode, ''], stderr);
   assert.match(stderr, message);
   assert.doesNotMatch(stderr, /^\s+at |word%2F|word\//m, 'no stack trace, no password');
@@ -100,6 +100,6 @@ test('a server starts at once after the previous one was killed', async () => {
 
 test('config print hides the password of the database', async () => {
   const url = postgres.url('bursar');
-  const { stdout } = await bursar(['config', 'print'], { BURSAR_DATABASE_URL: url });
+  const { stdout } = await bursarProcess(['config', 'print'], { BURSAR_DATABASE_URL: url });
   assert.match(stdout, /url: postgres:\/\/bursar:\*+@127\.0\.0\.1/);
 });

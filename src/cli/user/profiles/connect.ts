@@ -1,5 +1,6 @@
 import { Bursar, type ClientOptions } from '#client';
-import type { CommonOptions, Environment } from '../command-environment.ts';
+import type { Environment } from '../../host.ts';
+import type { CommonOptions } from '../command-environment.ts';
 import { CommandError, usageError } from '../errors.ts';
 import { needsRefresh, refreshProfile } from './refresh.ts';
 import { type Profile, readProfiles } from './store.ts';

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { Environment } from '../command-environment.ts';
+import type { Environment } from '../../host.ts';
 
 /** The folder of the profiles, by the XDG base directory specification: a relative path in the variable is ignored. */
 export function configFolder(env: Environment): string {

@@ -1,4 +1,4 @@
-import type { Environment } from '../command-environment.ts';
+import type { Environment } from '../../host.ts';
 import { CommandError } from '../errors.ts';
 import { requestToken } from './oauth.ts';
 import { type Profile, updateProfiles } from './store.ts';

@@ -1,7 +1,7 @@
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Environment } from '../command-environment.ts';
+import type { Environment } from '../../host.ts';
 import { CommandError } from '../errors.ts';
 import { configFolder } from './paths.ts';
 
