@@ -97,7 +97,8 @@ const useDatabase: UseDatabase = async (config, use) => {
   return await withDatabase(config, use);
 };
 
-function createOutput(isTTY: boolean) {
+/** Collects what a command writes. */
+export function createOutput(isTTY = false) {
   let text = '';
   return {
     read: () => text,

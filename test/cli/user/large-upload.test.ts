@@ -9,21 +9,20 @@ import { zipChunks } from '../../../src/files/zip/zip-writer.ts';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import { type CuttingProxy, startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { isLongRun } from '../../support/long-run.ts';
-import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
 import { createSubmitFixture, type SubmitFixture } from './submit-fixture.ts';
 
-const blockBytes = 1_000_000;
-/** More than the proxy lets through before each cut, or one gigabyte. */
-const blocks = isLongRun ? 1000 : 100;
-const megabyte = 1_000_000;
+const blockBytes = 100_000;
+/** More than the proxy lets through before each cut: ten megabytes, or one gigabyte. */
+const blocks = isLongRun ? 10_000 : 100;
 
 describe('a large upload', () => {
-  let server: ServerProcess;
+  let server: TestServer;
   let proxy: CuttingProxy;
   let me: Caller;
   let fixture: SubmitFixture;
   before(async () => {
-    server = await spawnServer();
+    server = await startServer();
     proxy = await startCuttingProxy(server.url);
     me = createCaller(server.url, server.userToken);
     fixture = createSubmitFixture(proxy.url, server.userToken);
@@ -59,11 +58,10 @@ describe('a large upload', () => {
     const path = join(fixture.folder({ 'other.txt': '' }), 'big.zip');
     const sentHash = await writeZip(path);
     t.diagnostic(`zip written after ${Math.round(performance.now() - startedAt)} ms`);
-    for (const bytes of [1, 30, 60, 90, 5]) proxy.cutAfter('up', bytes * megabyte);
+    for (const percent of [1, 30, 60, 90, 5]) proxy.cutAfter('up', (percent / 100) * blocks * blockBytes);
     const args = ['submit', path, '--command', 'sha256sum < big.bin', '--watch', '--title', 'large'];
-    const command = fixture.start(...args);
-    assert.equal(await command.ended, 0, command.stderr());
-    assert.equal(command.stdout(), `${sentHash}  -\n`);
+    const { code, stdout, stderr } = await fixture.run(...args);
+    assert.deepEqual([code, stdout], [0, `${sentHash}  -\n`], stderr);
     assert.equal(proxy.pendingCuts(), 0);
     const uploads = proxy.requests().filter((line) => line.startsWith('POST /jobs/'));
     assert.equal(uploads.length, 6);

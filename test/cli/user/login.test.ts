@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import type { ProfileFile } from '../../../src/cli/user/profiles/store.ts';
 import { createCaller } from '../../support/api.ts';
 import { formFields } from '../../support/browser.ts';
-import { bursarOfUser, type CommandOutcome, runFile } from '../../support/command-line.ts';
 import { audience, clientSecret, startProvider, type TestProvider } from '../../support/oidc-provider.ts';
-import { oldestNode, userProgram } from '../../support/oldest-node.ts';
+import { type ProgramOutcome, runProgram, startProgram } from '../../support/program.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { signIn } from '../../support/sign-in.ts';
@@ -45,31 +42,15 @@ describe('bursar login', () => {
   });
 
   const env = () => ({ HOME: home, XDG_CONFIG_HOME: join(home, 'config'), XDG_CACHE_HOME: join(home, 'cache') });
-  const run = (...args: string[]) => bursarOfUser(args, env());
+  const run = (...args: string[]) => runProgram(args, env());
   const profilePath = () => join(home, 'config/bursar/profiles.json');
   const profiles = () => JSON.parse(readFileSync(profilePath(), 'utf8')) as ProfileFile;
 
   /** Starts a command and returns it together with the line that tells the user what to confirm. */
-  async function start(...args: string[]): Promise<{ address: string; code: string; ended: Promise<CommandOutcome> }> {
-    const child: ChildProcess = spawn(oldestNode, [userProgram, ...args], {
-      env: {
-        ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('BURSAR_'))),
-        ...env(),
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let stderr = '';
-    child.stderr?.on('data', (chunk) => {
-      stderr += chunk;
-    });
-    const stdout = child.stdout === null ? '' : text(child.stdout);
-    const ended = new Promise<number | null>((resolve) => child.once('close', resolve)).then(async (code) => ({
-      code,
-      stdout: await stdout,
-      stderr,
-    }));
+  async function start(...args: string[]): Promise<{ address: string; code: string; ended: Promise<ProgramOutcome> }> {
+    const { stderr, ended } = startProgram(args, env());
     const [, address = '', code = ''] = await until('a code', () => {
-      return /Open (\S+) in a browser, and confirm the code (\S+)\./.exec(stderr) ?? undefined;
+      return /Open (\S+) in a browser, and confirm the code (\S+)\./.exec(stderr()) ?? undefined;
     });
     return { address, code, ended };
   }
@@ -131,8 +112,8 @@ describe('bursar login', () => {
   });
 
   test('--token stores a token from standard input, and logout leaves it valid', async () => {
-    const command = `printf '%s\\n' "$TOKEN" | '${oldestNode}' '${userProgram}' login ${server.url} --token`;
-    await runFile('bash', ['-c', command], { env: { ...process.env, ...env(), TOKEN: token } });
+    const { code, stderr } = await runProgram(['login', server.url, '--token'], env(), { stdin: `${token}\n` });
+    assert.equal(code, 0, stderr);
     assert.equal(profiles().profiles.default?.token, token);
     assert.equal((await run('logout')).code, 0);
     assert.equal((await createCaller(server.url, token).get('/me/')).status, 200);
@@ -154,7 +135,7 @@ describe('bursar login', () => {
       ],
     );
     const whoami = async (settings: Record<string, string>, ...args: string[]) =>
-      JSON.parse((await bursarOfUser(['whoami', '--json', ...args], { ...env(), ...settings })).stdout).user;
+      JSON.parse((await runProgram(['whoami', '--json', ...args], { ...env(), ...settings })).stdout).user;
     assert.equal(await whoami({}), user);
     assert.equal(await whoami({}, '--profile', 'admin'), '300001');
     assert.equal(await whoami({ BURSAR_PROFILE: 'admin' }), '300001');
@@ -170,12 +151,12 @@ describe('bursar login', () => {
 
   test('never sends a token where it could be read: not to another server, and not over plain HTTP', async () => {
     assert.equal((await run('login', server.url, '--token', token)).code, 0);
-    const other = await bursarOfUser(['whoami'], { ...env(), BURSAR_URL: 'https://bursar.example.org' });
+    const other = await runProgram(['whoami'], { ...env(), BURSAR_URL: 'https://bursar.example.org' });
     assert.deepEqual(
       [other.code, other.stderr.split('\n')[0]],
       [4, 'error: You are not signed in at https://bursar.example.org.'],
     );
-    const plain = await bursarOfUser(['whoami'], {
+    const plain = await runProgram(['whoami'], {
       ...env(),
       BURSAR_URL: 'http://bursar.example.org',
       BURSAR_TOKEN: token,
@@ -193,7 +174,7 @@ describe('bursar login', () => {
   });
 
   test('--verbose shows requests and the request id, but no token', async () => {
-    const { code, stderr } = await bursarOfUser(['--verbose', 'job', 'show', 'x', '--json'], {
+    const { code, stderr } = await runProgram(['--verbose', 'job', 'show', 'x', '--json'], {
       ...env(),
       BURSAR_URL: server.url,
       BURSAR_TOKEN: 'bursar_wrong',

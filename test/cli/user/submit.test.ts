@@ -78,6 +78,19 @@ describe('bursar submit', () => {
     assert.equal((await running).code, 103);
   });
 
+  test('with --watch detaches after Ctrl-C: the job runs on, and the message says how to come back', async () => {
+    const watching = fixture.start('submit', '--command', `echo started; ${waitForGoScript}`, '--watch');
+    await watching.waitFor('started\n');
+    watching.interrupt();
+    assert.equal((await watching.ended).code, 101);
+    const job = await newestJob();
+    assert.ok(job);
+    assert.match(watching.stderr(), new RegExp(`runs on.*bursar job log -f ${job.job_id}`, 's'));
+    assert.equal(job.stage, 'RUNNING');
+    releaseJob(server, job);
+    assert.equal((await me.waitUntilFinished(job)).failed, false);
+  });
+
   test('with --dry-run submits nothing, and prints the cost or the quote', async () => {
     const jobs = await countJobs();
     const text = await fixture.run('submit', folder, '--dry-run', '--nodes', '2', '--cores', '4', '--runtime', '3h');
@@ -144,27 +157,4 @@ describe('bursar submit', () => {
       assert.deepEqual([code, stdout], [2, ''], stderr);
       assert.match(stderr, message);
     });
-});
-
-describe('Ctrl-C while a job is watched', () => {
-  test('detaches: the job runs on, and the message says how to come back', async () => {
-    const server = await startServer();
-    const me = createCaller(server.url, server.userToken);
-    const fixture = createSubmitFixture(server.url, server.userToken);
-    try {
-      const watching = fixture.start('submit', '--command', `echo started; ${waitForGoScript}`, '--watch');
-      await until('the job writes its log', () => (watching.stdout().includes('started\n') ? true : undefined));
-      watching.kill('SIGINT');
-      assert.equal(await watching.ended, 101);
-      const [job] = (await me.get<Job[]>('/jobs/')).body;
-      assert.ok(job);
-      assert.match(watching.stderr(), new RegExp(`runs on.*bursar job log -f ${job.job_id}`, 's'));
-      assert.equal(job.stage, 'RUNNING');
-      releaseJob(server, job);
-      assert.equal((await me.waitUntilFinished(job)).failed, false);
-    } finally {
-      fixture.dispose();
-      await server.dispose();
-    }
-  });
 });
