@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { createReloads } from '../../src/cli/operator/reload.ts';
-import { runFile } from '../support/command-line.ts';
 import { until } from '../support/until.ts';
 
 test('a reload runs every part, also after one that fails, and one reload after another', async () => {
@@ -25,17 +23,4 @@ test('a reload runs every part, also after one that fails, and one reload after 
     lines.slice(0, 2).map(({ part, msg }) => `${part}: ${msg}`),
     ['first: reload failed: the server continues with what it has', 'second: reloaded'],
   );
-});
-
-test('a process in a terminal knows so, whichever of its streams is redirected', async () => {
-  const module = fileURLToPath(new URL('../../src/cli/operator/reload.ts', import.meta.url));
-  const source = `import { hasTerminal } from '${module}'; process.exit(hasTerminal() ? 10 : 11)`;
-  const command = `'${process.execPath}' --input-type=module -e "${source}"`;
-  const exitCode = (shellCommand: string) =>
-    runFile('script', ['-qec', shellCommand, '/dev/null']).then(
-      () => 0,
-      ({ code }: { code: number }) => code,
-    );
-  const results = [command, `${command} 2>/dev/null`, `${command} </dev/null >/dev/null 2>&1`].map(exitCode);
-  assert.deepEqual(await Promise.all(results), [10, 10, 11]);
 });
