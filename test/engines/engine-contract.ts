@@ -81,11 +81,11 @@ function submission(check: EngineTest): void {
     },
   );
 
-  check('runs twenty concurrently submitted jobs once each', async ({ engine, newJob }) => {
-    const jobs = await Promise.all(Array.from({ length: 20 }, () => newJob(runOnce)));
+  check('runs ten concurrently submitted jobs once each', async ({ engine, newJob }) => {
+    const jobs = await Promise.all(Array.from({ length: 10 }, () => newJob(runOnce)));
     await Promise.all(jobs.map((job) => engine.submit(job, neverAborted)));
     for (const job of jobs) assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
-    assert.deepEqual(await Promise.all(jobs.map(countRuns)), Array(20).fill(1));
+    assert.deepEqual(await Promise.all(jobs.map(countRuns)), Array(10).fill(1));
   });
 
   check('reports that it is healthy', async ({ engine }) => {

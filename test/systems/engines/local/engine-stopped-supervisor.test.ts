@@ -4,12 +4,12 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EngineJob } from '../../../src/engines/engine.ts';
-import { identifyProcess, killProcess } from '../../../src/engines/local/processes.ts';
-import { requestCancellation } from '../../../src/engines/local/records.ts';
-import { eventually, neverAborted, observeJob, waitUntilFinished } from '../observing.ts';
-import { runOnce, shellLine } from '../test-jobs.ts';
-import { assertNoProcessLeft, type LocalHarness, localTest } from './harness.ts';
+import type { EngineJob } from '../../../../src/engines/engine.ts';
+import { identifyProcess, killProcess } from '../../../../src/engines/local/processes.ts';
+import { requestCancellation } from '../../../../src/engines/local/records.ts';
+import { assertNoProcessLeft, type LocalHarness, localTest } from '../../../engines/local/harness.ts';
+import { eventually, neverAborted, observeJob, waitUntilFinished } from '../../../engines/observing.ts';
+import { runOnce, shellLine } from '../../../engines/test-jobs.ts';
 
 // A job runs as the same user as its supervisor, so it can stop the supervisor that enforces its limits.
 

@@ -1,9 +1,9 @@
 /** Runs an engine in a separate process that the test kills. Submits the given jobs and then observes them forever. */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createLocalEngine } from '../../../src/engines/local/engine.ts';
-import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
-import { neverAborted } from '../observing.ts';
+import { createLocalEngine } from '../../../../src/engines/local/engine.ts';
+import { createSpawnClient } from '../../../../src/shell/spawn-client.ts';
+import { neverAborted } from '../../../engines/observing.ts';
 
 const { options, jobs } = JSON.parse(await readFile(process.argv[2] ?? '', 'utf8'));
 const engine = createLocalEngine({ ...options, startDetached: createSpawnClient().startDetached });
