@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { eventKinds } from '../../src/domain/event.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -65,6 +66,10 @@ describe('pages of the documentation', () => {
     const rows = find(/^\| (`.*?`) \|/gm, read('docs/dependencies.md'));
     const listed = rows.flatMap((names) => find(/`([^`]+)`/g, names));
     assert.deepEqual(listed.toSorted(), [...expected].toSorted());
+  });
+
+  test('docs/events.md lists exactly the existing event types', () => {
+    assert.deepEqual(find(/^\| `(\w+\.\w+)` \|/gm, read('docs/events.md')), Object.keys(eventKinds));
   });
 
   test('docs/glossary.md has at most 25 terms', () => {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { runFile } from '../support/command-line.ts';
-import { findExample } from '../support/readme.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { runFile } from '../../support/command-line.ts';
+import { findExample } from '../../support/readme.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
 
-const readPage = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
+const readPage = (name: string) => readFileSync(new URL(`../../../docs/${name}`, import.meta.url), 'utf8');
 
 describe('the examples of docs/identity.md and docs/audit.md', () => {
   let server: TestServer;

@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { killGroup } from '../support/attempt.ts';
-import { removeDataFolder } from '../support/data-folder.ts';
-import { until } from '../support/until.ts';
+import { killGroup } from '../../support/attempt.ts';
+import { removeDataFolder } from '../../support/data-folder.ts';
+import { until } from '../../support/until.ts';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+const root = fileURLToPath(new URL('../../../', import.meta.url));
 
 /** Runs the real `npm start` in a process group of its own, as a terminal does, until the server is ready. */
 async function npmStart(t: TestContext) {

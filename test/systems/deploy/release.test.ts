@@ -7,13 +7,13 @@ import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { list } from 'tar';
-import packageJson from '../../package.json' with { type: 'json' };
-import type { Bill } from '../../scripts/release-sbom.ts';
-import webPackage from '../../web/package.json' with { type: 'json' };
-import { runFile } from '../support/command-line.ts';
-import { until } from '../support/until.ts';
+import packageJson from '../../../package.json' with { type: 'json' };
+import type { Bill } from '../../../scripts/release-sbom.ts';
+import webPackage from '../../../web/package.json' with { type: 'json' };
+import { runFile } from '../../support/command-line.ts';
+import { until } from '../../support/until.ts';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+const root = fileURLToPath(new URL('../../../', import.meta.url));
 const { version } = packageJson;
 
 describe('a release', () => {

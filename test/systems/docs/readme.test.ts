@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createCaller, type Job } from '../support/api.ts';
-import { runFile } from '../support/command-line.ts';
-import { jobPath } from '../support/jobs.ts';
-import { findExample, readme } from '../support/readme.ts';
-import { type ServerProcess, spawnServer } from '../support/server-process.ts';
-import { readZip } from '../support/unzip.ts';
-import { createZip } from '../support/zip.ts';
+import { createCaller, type Job } from '../../support/api.ts';
+import { runFile } from '../../support/command-line.ts';
+import { jobPath } from '../../support/jobs.ts';
+import { findExample, readme } from '../../support/readme.ts';
+import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
+import { readZip } from '../../support/unzip.ts';
+import { createZip } from '../../support/zip.ts';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+const root = fileURLToPath(new URL('../../../', import.meta.url));
 
 describe('README.md', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-readme-'));
@@ -23,6 +23,20 @@ describe('README.md', () => {
   after(async () => {
     await server.dispose();
     rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('the message of the first start contains working curl commands: submit, list, quotas', async () => {
+    const commands = server
+      .stdout()
+      .split('\n')
+      .filter((line) => line.startsWith('  curl '));
+    assert.equal(commands.length, 3);
+    const outputs: unknown[] = [];
+    for (const command of commands) outputs.push(JSON.parse((await runFile('bash', ['-c', command])).stdout));
+    const [job, jobs, quotas] = outputs as [Job, Job[], unknown[]];
+    assert.equal(job.title, 'First job');
+    assert.equal(jobs[0]?.id, job.id);
+    assert.equal(quotas.length, 3);
   });
 
   test('the example of the command line submits a job, follows it, and downloads its files', async () => {
@@ -106,32 +120,5 @@ describe('README.md', () => {
     const lines = [...commands].map(([, line = '']) => line.split(' '));
     assert.ok(lines.length >= 4);
     for (const line of lines) assert.notEqual((await server.bursar(...line)).stdout, '');
-  });
-
-  test('every link points to an existing file', () => {
-    for (const [, target = ''] of readme.matchAll(/\]\(([^)#]+)\)/g)) {
-      assert.doesNotThrow(() => readFileSync(join(root, target)), target);
-    }
-  });
-});
-
-describe('the message of the first start', () => {
-  test('contains working curl commands: submit, list, quotas', async () => {
-    const server = await spawnServer();
-    try {
-      const commands = server
-        .stdout()
-        .split('\n')
-        .filter((line) => line.startsWith('  curl '));
-      assert.equal(commands.length, 3);
-      const outputs: unknown[] = [];
-      for (const command of commands) outputs.push(JSON.parse((await runFile('bash', ['-c', command])).stdout));
-      const [job, jobs, quotas] = outputs as [Job, Job[], unknown[]];
-      assert.equal(job.title, 'First job');
-      assert.equal(jobs[0]?.id, job.id);
-      assert.equal(quotas.length, 3);
-    } finally {
-      await server.dispose();
-    }
   });
 });

@@ -7,10 +7,10 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build, type Plugin } from 'esbuild';
-import { oldestNode } from '../support/oldest-node.ts';
-import { startServer } from '../support/server.ts';
+import { oldestNode } from '../../support/oldest-node.ts';
+import { startServer } from '../../support/server.ts';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+const root = fileURLToPath(new URL('../../../', import.meta.url));
 const oldestVersion = '20.15';
 
 /** Replaces the server in the process of the test by the one that is described in the environment: an old Node runs none. */
