@@ -17,7 +17,7 @@ export async function eventually<T>(
   for (
     let pauseMs = 10, waitedMs = 0;
     waitedMs < 180_000;
-    waitedMs += pauseMs, pauseMs = Math.min(pauseMs * 1.5, Math.max(100, waitedMs / 20), 1000)
+    waitedMs += pauseMs, pauseMs = Math.min(pauseMs * 1.5, Math.max(100, waitedMs / 10), 1000)
   ) {
     const result = await check();
     if (result) return result;
@@ -26,19 +26,29 @@ export async function eventually<T>(
   throw new Error(`timed out waiting for: ${description}`);
 }
 
-/** Observes as the watcher does, with the refs that the engine has for these jobs. */
-export async function observeAll(engine: Engine, jobIds: readonly string[] = []): Promise<Observation[]> {
-  const jobs = jobIds.map((jobId) => ({ jobId, workspace: { directory: '/nowhere', stdout: '', stderr: '' } }));
-  return await engine.observe(await engine.find(jobs, neverAborted), neverAborted);
+export async function observeAll(engine: Engine): Promise<Observation[]> {
+  return await engine.observe(new Map(), neverAborted);
 }
 
 export async function observeJob(engine: Engine, jobId: string): Promise<Observation | undefined> {
-  return (await observeAll(engine, [jobId])).find((observation) => observation.jobId === jobId);
+  return await createObserver(engine, jobId)();
+}
+
+/** Observes a job as the watcher does, with the ref that the engine has for it. */
+function createObserver(engine: Engine, jobId: string): () => Promise<Observation | undefined> {
+  const job = { jobId, workspace: { directory: '/nowhere', stdout: '', stderr: '' } };
+  let refs = new Map<string, string>();
+  return async () => {
+    // Read once: it is another command of Slurm.
+    if (refs.size === 0) refs = await engine.find([job], neverAborted);
+    return (await engine.observe(new Map(refs), neverAborted)).find((observation) => observation.jobId === jobId);
+  };
 }
 
 export async function waitUntilRunning(engine: Engine, jobId: string): Promise<{ startedAt: number }> {
+  const observe = createObserver(engine, jobId);
   return eventually(`${jobId} runs`, async () => {
-    const observation = await observeJob(engine, jobId);
+    const observation = await observe();
     if (observation?.kind === 'finished')
       throw new Error(`${jobId} finished before it was seen running: ${observation.reason}`);
     return observation?.kind === 'running' && observation;
@@ -46,8 +56,9 @@ export async function waitUntilRunning(engine: Engine, jobId: string): Promise<{
 }
 
 export async function waitUntilFinished(engine: Engine, jobId: string): Promise<ReportedEnd> {
+  const observe = createObserver(engine, jobId);
   return eventually(`${jobId} finishes`, async () => {
-    const observation = await observeJob(engine, jobId);
+    const observation = await observe();
     return observation?.kind === 'finished' && observation;
   });
 }

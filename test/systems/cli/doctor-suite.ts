@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -48,13 +48,12 @@ export function doctorSuite(
   connect: () => Promise<ClusterAccess>,
   { onlyHostFaults = false } = {},
 ): void {
-  /** For faults of Slurm itself, which look the same from every host. */
-  const slurmTest = onlyHostFaults ? () => undefined : test;
+  /** For faults of Slurm itself and others that look the same from every host. */
+  const testOnce = onlyHostFaults ? () => undefined : test;
   describe(`bursar doctor on a Slurm system, ${name}`, () => {
     let cluster: SlurmCluster;
     let access: ClusterAccess;
     let folder: string;
-    const work = () => join(cluster.folder, 'work');
     before(async () => {
       cluster = getCluster();
       access = await connect();
@@ -75,19 +74,23 @@ export function doctorSuite(
       ...args: string[]
     ) {
       const site = { account: 'gateway', partition: 'main' };
-      const settings = { accounting: 'sacct', workspaceFolder: work(), site, ...access.engine, ...engine };
-      const config = join(folder, 'config.yaml');
+      const own = await mkdtemp(join(folder, 'run-'));
+      const work = join(own, 'work');
+      const settings = { accounting: 'sacct', workspaceFolder: work, site, ...access.engine, ...engine };
+      const config = join(own, 'config.yaml');
       await writeFile(config, stringify(slurmConfig(cluster, settings, system)));
-      return await bursarProcess(['doctor', ...args], { BURSAR_CONFIG: config, BURSAR_DATA: join(folder, 'data') });
+      const environment = { BURSAR_CONFIG: config, BURSAR_DATA: join(own, 'data') };
+      const result = await bursarProcess(['doctor', ...args], environment);
+      return { ...result, work };
     }
 
     /** Requires that exactly one check failed, and returns its line and the fix below it. */
     async function requireOneFault(engine: Record<string, unknown> = {}, ...args: string[]) {
-      const { code, stdout, stderr } = await runDoctor(engine, ...args);
+      const { code, stdout, stderr, work } = await runDoctor(engine, ...args);
       const lines = stdout.split('\n');
       const faults = lines.filter((line) => line.startsWith('  ✖ '));
       assert.deepEqual([code, stderr, faults.length], [1, '', 1], stdout);
-      return { fault: faults[0] ?? '', fix: lines[lines.indexOf(faults[0] ?? '') + 1] ?? '', stdout };
+      return { fault: faults[0] ?? '', fix: lines[lines.indexOf(faults[0] ?? '') + 1] ?? '', stdout, work };
     }
 
     /** Creates a folder for PATH with links to `programs`, of which `scripts` replace some. */
@@ -110,7 +113,7 @@ export function doctorSuite(
           .split('\n')
           .filter(Boolean);
       const jobsBefore = new Set(listJobs('%i'));
-      const { code, stdout, stderr } = await runDoctorWith({ isolation: 'bubblewrap' }, {}, '--json');
+      const { code, stdout, stderr, work } = await runDoctorWith({ isolation: 'bubblewrap' }, {}, '--json');
       assert.deepEqual([code, stderr], [0, ''], stdout);
       const { bursar: general, hpc_one: findings } = JSON.parse(stdout) as Record<string, Finding[]>;
       assert.ok(general?.every(({ ok }) => ok));
@@ -138,14 +141,14 @@ export function doctorSuite(
         detailOf('Slurm accepts jobs of proj_hpc_one_01'),
         /^a job could start using \d+ processors? on nodes n1/,
       );
-      assert.deepEqual(readdirSync(work()), []);
+      assert.deepEqual(readdirSync(work), []);
       const newJobs = listJobs('%i').filter((id) => !jobsBefore.has(id));
       const [canary = '', ...others] = listJobs('%j %T', '-j', newJobs.join());
       assert.match(canary, /^DOCTOR-[0-9A-F]{32} COMPLETED$/);
       assert.deepEqual(others, []);
     });
 
-    slurmTest('reports what jobs and tasks of srun can reach if bubblewrap does not isolate them', async () => {
+    testOnce('reports what jobs and tasks of srun can reach if bubblewrap does not isolate them', async () => {
       const bwrap = 'while [ $# -gt 1 ] && [ "$1" != -- ]; do shift; done; [ "$1" != -- ] || shift; exec "$@"';
       const bin = await createBinFolder([], { bwrap });
       const engine = withPath(`${bin}:${process.env.PATH}`);
@@ -162,7 +165,7 @@ export function doctorSuite(
       }
     });
 
-    test('submits no job with --no-canary', async () => {
+    testOnce('submits no job with --no-canary', async () => {
       const before = cluster.run('squeue', '-h', '-t', 'all');
       const { code, stdout } = await runDoctor({}, '--no-canary');
       assert.equal(code, 0, stdout);
@@ -171,17 +174,7 @@ export function doctorSuite(
       assert.equal(cluster.run('squeue', '-h', '-t', 'all'), before);
     });
 
-    test('reports a missing Slurm command', async () => {
-      const bin = await createBinFolder([...tools, ...slurmTools.filter((tool) => tool !== 'sacct')]);
-      const { fault, fix } = await requireOneFault(withPath(bin));
-      assert.match(fault, /sacct is installed: .*not found/);
-      assert.match(
-        fix,
-        new RegExp(`→ Install the Slurm client commands on ${access.hostLabel}, or add their folder to PATH`),
-      );
-    });
-
-    slurmTest('reports that munge is down', async () => {
+    testOnce('reports that munge is down', async () => {
       await cluster.stopMunge();
       const { fault, fix } = await requireOneFault();
       await cluster.startMunge();
@@ -189,27 +182,7 @@ export function doctorSuite(
       assert.match(fix, /→ Start munged there/);
     });
 
-    test('advises about the key of Slurm where the cluster uses auth/slurm instead of munge', async () => {
-      // The words of Slurm 26.05: the version of this cluster may have no auth/slurm.
-      const words = [
-        'squeue: error: failed to connect to any sack sockets',
-        'squeue: error: slurm_buffers_pack_msg: auth_g_create: REQUEST_JOB_INFO has authentication error',
-        'slurm_load_jobs error: Protocol authentication error',
-      ];
-      const runWith = async (lines: string[]) => {
-        const failure = lines.map((line) => `echo '${line}' >&2`).join('; ');
-        const squeue = `[ "$1" != --version ] || exec ${findProgram('squeue')} "$@"; ${failure}; exit 1`;
-        return await requireOneFault(withPath(await createBinFolder([...tools, ...slurmTools], { squeue })));
-      };
-      const { fault, fix } = await runWith(words);
-      assert.match(fault, /the service account is authenticated: failed to connect to any sack sockets$/);
-      assert.match(fix, /^ {6}→ Start sackd there .*slurm\.key/);
-      assert.doesNotMatch(fix, /munge/);
-      const unknown = await runWith(words.slice(2));
-      assert.match(unknown.fix, /→ With AuthType=auth\/munge: Start munged .*With AuthType=auth\/slurm: Start sackd/);
-    });
-
-    slurmTest('reports that the controller is down', async () => {
+    testOnce('reports that the controller is down', async () => {
       await cluster.stopController();
       const { fault, fix } = await requireOneFault();
       await cluster.startController();
@@ -217,18 +190,7 @@ export function doctorSuite(
       assert.match(fix, /→ Check that slurmctld runs and that slurm\.conf names its host/);
     });
 
-    test('reports a command that hangs, and goes on with the other checks', async () => {
-      const squeue = `[ "$1" = --version ] || exec sleep 600; exec ${findProgram('squeue')} "$@"`;
-      const bin = await createBinFolder([...tools, ...slurmTools, 'sleep'], { squeue });
-      const { fault, stdout } = await requireOneFault({ ...withPath(bin), commandTimeoutSeconds: 12 });
-      assert.match(
-        fault,
-        /the controller answers: .*squeue on .* did not answer|the controller answers: .* did not answer/,
-      );
-      assert.match(stdout, /✔ a workspace can be created/);
-    });
-
-    slurmTest(
+    testOnce(
       'reports an unknown partition, account and feature, and an account without the service account',
       async () => {
         const site = { account: 'gateway', partition: 'main' };
@@ -246,7 +208,7 @@ export function doctorSuite(
       },
     );
 
-    slurmTest('warns if one user could submit as many jobs as the account may have', async () => {
+    testOnce('warns if one user could submit as many jobs as the account may have', async () => {
       const check = 'one user of proj_hpc_one_01 cannot take all places of the service account';
       const setLimit = (jobs: number) => {
         const where = ['where', `user=${userInfo().username}`, 'account=gateway'];
@@ -268,68 +230,111 @@ export function doctorSuite(
       assert.deepEqual(await readFinding(), [0, true, 'MaxSubmitJobs is not set', null]);
     });
 
-    test('reports a workspace folder that cannot be written', async () => {
-      const file = join(folder, 'file');
-      await writeFile(file, '');
-      const { fault, fix } = await requireOneFault({ workspaceFolder: join(file, 'work') });
-      assert.match(
-        fault,
-        new RegExp(`a workspace can be created on ${access.hostLabel}: .*(Not a directory|ENOTDIR)`, 'i'),
-      );
-      assert.match(
-        fix,
-        new RegExp(`→ Create ${file}/work on ${access.hostLabel}, make the account that Bursar uses there its owner`),
-      );
-    });
-
-    test('reports a wrong clock', async () => {
-      // A script fakes the clock: all hosts of this test share the real one.
-      const bin = await createBinFolder([...tools, ...slurmTools], { date: '/bin/date -d "100 seconds ago" "$@"' });
-      const { fault, fix } = await requireOneFault(withPath(bin));
-      assert.match(fault, /the clock of .* is correct: it is \d+ s behind/);
-      assert.match(fix, /→ Synchronise all machines with the same NTP server/);
-    });
-
-    test('reports what a failed canary job printed', async () => {
-      const bin = await createBinFolder([...tools.filter((tool) => tool !== 'touch'), ...slurmTools]);
-      const { fault, fix } = await requireOneFault(withPath(bin));
-      assert.match(
-        fault,
-        /a canary job runs: the job ended as failed: command not found .*; it printed: .*touch: command not/,
-      );
-      assert.match(fix, /→ Read what the job printed.*its nodes see the workspace folder/);
-      assert.deepEqual(readdirSync(work()), []);
-    });
-
-    slurmTest('reports nodes that do not see the workspace folder', async () => {
+    testOnce('reports nodes that do not see the workspace folder', async () => {
       // The prolog of the job moves the folder away, as if the node did not mount it.
       const prolog = join(cluster.folder, 'prolog');
-      await writeFile(prolog, `#!/bin/bash\nmv ${work()} ${work()}.elsewhere\n`, { mode: 0o755 });
+      const workspaceFolder = join(folder, 'not-mounted');
+      await writeFile(prolog, `#!/bin/bash\nmv ${workspaceFolder} ${workspaceFolder}.elsewhere\n`, { mode: 0o755 });
       const conf = await readFile(cluster.env.SLURM_CONF, 'utf8');
       await writeFile(cluster.env.SLURM_CONF, `${conf}Prolog=${prolog}\n`);
       cluster.run('scontrol', 'reconfigure');
-      const { fault, fix } = await requireOneFault();
+      const { fault, fix } = await requireOneFault({ workspaceFolder });
       await writeFile(cluster.env.SLURM_CONF, conf);
       cluster.run('scontrol', 'reconfigure');
-      await rm(`${work()}.elsewhere`, { recursive: true });
-      await mkdir(work(), { recursive: true });
       assert.match(fault, /a canary job runs: the job ended as (node_failed|failed)/);
       assert.match(fix, /its nodes see the workspace folder under the same path/);
     });
 
-    slurmTest('cancels a canary job that does not start within --patience', async () => {
+    testOnce('cancels a canary job that does not start within --patience', async () => {
       const exclusive = ['--account=gateway', '--exclusive', '--output=/dev/null', '--parsable', '--wrap=sleep 600'];
       const blocker = cluster.run('sbatch', ...exclusive).trim();
       await until(
         'the node is allocated',
         () => cluster.run('squeue', '-h', '-t', 'R', '-o', '%i').includes(blocker) || undefined,
       );
-      const { fault, fix } = await requireOneFault({}, '--patience', '2');
+      const { fault, fix, work } = await requireOneFault({}, '--patience', '2');
       cluster.run('scancel', blocker);
       assert.match(fault, /a canary job runs: timed out while the job was queued \(PENDING, \w+\)/);
       assert.match(fix, /"squeue" shows why a job waits/);
       assert.doesNotMatch(cluster.run('squeue', '-h', '-o', '%j'), /DOCTOR/);
-      assert.deepEqual(readdirSync(work()), []);
+      assert.deepEqual(readdirSync(work), []);
+    });
+
+    // They mostly wait for their canary jobs, or for a command that hangs.
+    describe('with a fault of the host', { concurrency: 3 }, () => {
+      test('reports a missing Slurm command', async () => {
+        const bin = await createBinFolder([...tools, ...slurmTools.filter((tool) => tool !== 'sacct')]);
+        const { fault, fix } = await requireOneFault(withPath(bin));
+        assert.match(fault, /sacct is installed: .*not found/);
+        assert.match(
+          fix,
+          new RegExp(`→ Install the Slurm client commands on ${access.hostLabel}, or add their folder to PATH`),
+        );
+      });
+
+      testOnce('advises about the key of Slurm where the cluster uses auth/slurm instead of munge', async () => {
+        // The words of Slurm 26.05: the version of this cluster may have no auth/slurm.
+        const words = [
+          'squeue: error: failed to connect to any sack sockets',
+          'squeue: error: slurm_buffers_pack_msg: auth_g_create: REQUEST_JOB_INFO has authentication error',
+          'slurm_load_jobs error: Protocol authentication error',
+        ];
+        const runWith = async (lines: string[]) => {
+          const failure = lines.map((line) => `echo '${line}' >&2`).join('; ');
+          const squeue = `[ "$1" != --version ] || exec ${findProgram('squeue')} "$@"; ${failure}; exit 1`;
+          return await requireOneFault(withPath(await createBinFolder([...tools, ...slurmTools], { squeue })));
+        };
+        const { fault, fix } = await runWith(words);
+        assert.match(fault, /the service account is authenticated: failed to connect to any sack sockets$/);
+        assert.match(fix, /^ {6}→ Start sackd there .*slurm\.key/);
+        assert.doesNotMatch(fix, /munge/);
+        const unknown = await runWith(words.slice(2));
+        assert.match(unknown.fix, /→ With AuthType=auth\/munge: Start munged .*With AuthType=auth\/slurm: Start sackd/);
+      });
+
+      test('reports a command that hangs, and goes on with the other checks', async () => {
+        const squeue = `[ "$1" = --version ] || exec sleep 600; exec ${findProgram('squeue')} "$@"`;
+        const bin = await createBinFolder([...tools, ...slurmTools, 'sleep'], { squeue });
+        const { fault, stdout } = await requireOneFault({ ...withPath(bin), commandTimeoutSeconds: 12 });
+        assert.match(
+          fault,
+          /the controller answers: .*squeue on .* did not answer|the controller answers: .* did not answer/,
+        );
+        assert.match(stdout, /✔ a workspace can be created/);
+      });
+
+      test('reports a workspace folder that cannot be written', async () => {
+        const file = join(folder, 'file');
+        await writeFile(file, '');
+        const { fault, fix } = await requireOneFault({ workspaceFolder: join(file, 'work') });
+        assert.match(
+          fault,
+          new RegExp(`a workspace can be created on ${access.hostLabel}: .*(Not a directory|ENOTDIR)`, 'i'),
+        );
+        assert.match(
+          fix,
+          new RegExp(`→ Create ${file}/work on ${access.hostLabel}, make the account that Bursar uses there its owner`),
+        );
+      });
+
+      testOnce('reports a wrong clock', async () => {
+        // A script fakes the clock: all hosts of this test share the real one.
+        const bin = await createBinFolder([...tools, ...slurmTools], { date: '/bin/date -d "100 seconds ago" "$@"' });
+        const { fault, fix } = await requireOneFault(withPath(bin));
+        assert.match(fault, /the clock of .* is correct: it is \d+ s behind/);
+        assert.match(fix, /→ Synchronise all machines with the same NTP server/);
+      });
+
+      testOnce('reports what a failed canary job printed', async () => {
+        const bin = await createBinFolder([...tools.filter((tool) => tool !== 'touch'), ...slurmTools]);
+        const { fault, fix, work } = await requireOneFault(withPath(bin));
+        assert.match(
+          fault,
+          /a canary job runs: the job ended as failed: command not found .*; it printed: .*touch: command not/,
+        );
+        assert.match(fix, /→ Read what the job printed.*its nodes see the workspace folder/);
+        assert.deepEqual(readdirSync(work), []);
+      });
     });
   });
 }
