@@ -128,13 +128,21 @@ function checkEnvelope({ status, headers, text, body }: ApiResponse): void {
 export function findPathTemplate(document: OpenApi, path: string): string | undefined {
   const [bare = ''] = path.split('?', 1);
   const whole = bare.endsWith('/') ? bare : `${bare}/`;
-  return Object.keys(document.paths).find((template) => {
-    const pattern = template
-      .replace(/\/?$/, '/')
-      .replace('{path}', '.+')
-      .replace(/\{\w+\}/g, '[^/]+');
-    return new RegExp(`^${pattern}$`).test(whole);
-  });
+  return Object.keys(document.paths).find((template) => patternOf(template).test(whole));
+}
+
+const patterns = new Map<string, RegExp>();
+
+function patternOf(template: string): RegExp {
+  const existing = patterns.get(template);
+  if (existing !== undefined) return existing;
+  const source = template
+    .replace(/\/?$/, '/')
+    .replace('{path}', '.+')
+    .replace(/\{\w+\}/g, '[^/]+');
+  const pattern = new RegExp(`^${source}$`);
+  patterns.set(template, pattern);
+  return pattern;
 }
 
 /** The media type of a response, without its parameters. */
@@ -142,10 +150,23 @@ export function contentType({ headers }: { headers: Pick<ReadonlyMap<string, str
   return headers.get('content-type')?.split(';', 1)[0] ?? '';
 }
 
-/** Finds the schema of a response. On a path that is not described, the only valid response is a problem. */
-export function createValidatorLookup(document: OpenApi) {
+/** By the text of the document. The test files of one process share the compiled schemas. */
+const compilers = new Map<string, Ajv2020>();
+
+function findCompiler(document: OpenApi): Ajv2020 {
+  // The address of the server is in no schema.
+  const text = JSON.stringify({ ...document, servers: [] });
+  const existing = compilers.get(text);
+  if (existing !== undefined) return existing;
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false, validateFormats: false });
   ajv.addSchema(document, 'openapi.json');
+  compilers.set(text, ajv);
+  return ajv;
+}
+
+/** Finds the schema of a response. On a path that is not described, the only valid response is a problem. */
+export function createValidatorLookup(document: OpenApi) {
+  const ajv = findCompiler(document);
   const getSchema = (...steps: string[]): ValidateFunction | undefined => {
     const pointer = steps.map((step) => encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')));
     return ajv.getSchema(`openapi.json#/${pointer.join('/')}`);
