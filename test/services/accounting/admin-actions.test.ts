@@ -21,7 +21,7 @@ let fixture: AccountingFixture;
 let admin: Caller;
 
 before(async () => {
-  fixture = await openAccountingFixture({ ownProcess: true, timeSeconds: 10_000, spaceKb: 100 });
+  fixture = await openAccountingFixture({ timeSeconds: 10_000, spaceKb: 100 });
   admin = fixture.admin;
 });
 after(async () => {
@@ -217,7 +217,7 @@ describe('actions of administrators', () => {
   });
 
   test('repeated with the same key after a restart return the same response, and are not executed again', async () => {
-    await fixture.restart('SIGKILL');
+    await fixture.restart('SIGTERM');
     admin = fixture.admin;
     const before = await countEntries();
     assert.equal(firstResponses.size, actions.length);

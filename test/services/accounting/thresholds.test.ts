@@ -30,7 +30,6 @@ let admin: Caller;
 
 before(async () => {
   fixture = await openAccountingFixture({
-    ownProcess: true,
     adjust: (config) => {
       config.ledger = { expiryNoticeDays: 14, calendarSeconds: 0.1 };
     },
@@ -241,7 +240,7 @@ describe('the notice of the end of a period', () => {
   });
 
   test('is not sent again after a restart', async () => {
-    await fixture.restart('SIGKILL');
+    await fixture.restart('SIGTERM');
     admin = fixture.admin;
     await waitForPeriodWorker();
     assert.equal((await listQuotaEvents('hpc_one/expiring', 'quota.expiring')).length, 2);

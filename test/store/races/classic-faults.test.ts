@@ -187,7 +187,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
 
     test('a restart, which reads all jobs again, does not settle it again', async () => {
       const before = (await (await fixture.user('301420')).get('/quotas/')).text;
-      await fixture.restart('SIGKILL');
+      await fixture.restart('SIGTERM');
       assert.equal((await (await fixture.user('301420')).get('/quotas/')).text, before);
       const rows = await fixture.query<{ n: number }>(
         'select count(*) as n from resolutions join holds on holds.id = hold_id group by job having count(*) > 1',

@@ -6,7 +6,6 @@ export const granted = 200_000;
 /** Starts a server with a system that charges for cores, one that charges for nodes, and a project without a grant. */
 export function openFaultFixture(): Promise<AccountingFixture> {
   return openAccountingFixture({
-    ownProcess: true,
     timeSeconds: granted,
     adjust: (config) => {
       for (const system of Object.values(config.systems)) system.engine.cores = 4;
