@@ -305,8 +305,9 @@ describe('webhook that fails for too long', () => {
       await eventEndpoint.waitForRequests(1);
       assert.equal(eventEndpoint.events()[0]?.data.webhook_id, webhook.id);
     } finally {
-      await eventEndpoint.close();
+      // An attempt to reach an endpoint that is closed would last until its timeout.
       await shortLimitServer.dispose();
+      await eventEndpoint.close();
     }
   });
 });

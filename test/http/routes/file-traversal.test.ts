@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import { releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import { isLongRun } from '../../support/long-run.ts';
 import { bearerHeader, sendRawRequest } from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { readZip } from '../../support/unzip.ts';
@@ -63,8 +64,16 @@ const dots = [
 ];
 const slashes = ['/', '%2f', '%2F', '%5c', '\\', '%252f', '//', '/./', '%c0%af', '%u2215', '／', ';/'];
 
-const relative = dots.flatMap((up) =>
-  slashes.map((slash) => ({ spelling: `${up}${slash}`, path: [up, up, up, ''].join(slash) })),
+const ends = ['', '/', '/?archive=zip'];
+const requests = targets.flatMap((target) => ends.map((end) => ({ target, end })));
+
+/** Without a long run, each spelling has one of the requests, and each `..` and each `/` meets all of them. */
+const relative = dots.flatMap((up, row) =>
+  slashes.map((slash, column) => ({
+    spelling: `${up}${slash}`,
+    path: [up, up, up, ''].join(slash),
+    requests: isLongRun ? requests : requests.slice((row + column) % requests.length).slice(0, 1),
+  })),
 );
 
 const absolute = [
@@ -111,15 +120,13 @@ const absolute = [
 ];
 
 describe('no encoding of a path reads files outside a workspace', () => {
-  for (const { spelling, path } of relative) {
+  for (const { spelling, path, requests } of relative) {
     test(`${spelling}${spelling}…`, async () => {
-      for (const target of targets) {
-        for (const end of ['', '/', '/?archive=zip']) {
-          const whole = base(mine) + path + target.replace('OTHER', other.job_id) + end;
-          const { status, text } = await request(whole);
-          assertNothingLeaked(whole, text);
-          assert.ok(status === 404 || status === 400, `${whole}: ${status}`);
-        }
+      for (const { target, end } of requests) {
+        const whole = base(mine) + path + target.replace('OTHER', other.job_id) + end;
+        const { status, text } = await request(whole);
+        assertNothingLeaked(whole, text);
+        assert.ok(status === 404 || status === 400, `${whole}: ${status}`);
       }
     });
   }
@@ -272,7 +279,8 @@ describe('no link that a job creates gives access to files outside its workspace
     const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'bash swap.sh' }, zip);
     await waitForStage(me, job, 'RUNNING');
     const seen = new Set<number>();
-    for (let round = 0; round < 150; round += 1) {
+    const rounds = isLongRun ? 150 : 25;
+    for (let round = 0; round < rounds; round += 1) {
       for (const path of ['d/secret', `d/workspaces/${other.job_id}/stdout`, 'd/', 'd/?archive=zip', '?archive=zip']) {
         const { status, text } = await request(base(job) + path);
         assertNothingLeaked(path, text);

@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { oldestNode } from '../../support/oldest-node.ts';
-import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
+import { oldestNode } from '../../../support/oldest-node.ts';
+import { type ServerProcess, spawnServer } from '../../../support/server-process.ts';
 
 interface ClientPackage {
   name: string;

@@ -8,11 +8,11 @@ import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { after, before, describe, test } from 'node:test';
 import { ZipFile } from 'yazl';
-import { type Caller, createCaller, type Job } from '../../support/api.ts';
-import { jobPath } from '../../support/jobs.ts';
-import { isLongRun } from '../../support/long-run.ts';
-import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
-import { createZip } from '../../support/zip.ts';
+import { type Caller, createCaller, type Job } from '../../../support/api.ts';
+import { jobPath } from '../../../support/jobs.ts';
+import { isLongRun } from '../../../support/long-run.ts';
+import { type ServerProcess, spawnServer } from '../../../support/server-process.ts';
+import { createZip } from '../../../support/zip.ts';
 
 const blockBytes = 1_000_000;
 /** Several times the memory that the server may take for it, or one gigabyte. */
