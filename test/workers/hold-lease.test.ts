@@ -49,12 +49,9 @@ describe('holdLease', () => {
   const readExpiry = async () =>
     (await database.db.selectFrom('leases').select('expires_at').executeTakeFirstOrThrow()).expires_at;
 
-  /** Resolves after the time at which the lease would have expired without being renewed. */
   async function waitForRenewal(): Promise<void> {
     const firstExpiry = await readExpiry();
-    await until('the lease is renewed', async () =>
-      Date.now() > firstExpiry && (await readExpiry()) > firstExpiry ? true : undefined,
-    );
+    await until('the lease is renewed', async () => (await readExpiry()) > firstExpiry || undefined);
   }
 
   test('gives the lease to one instance at a time, and to the next one after a stop', async () => {

@@ -9,6 +9,7 @@ import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { ArchiveEntry } from '../../../src/files/workspaces/workspace-reader.ts';
 import { writeZip } from '../../../src/files/zip/zip-writer.ts';
+import { endRecords } from '../../../src/files/zip/zip-writer-records.ts';
 import { readZip } from '../../support/unzip.ts';
 import { temporaryFolder } from '../temporary.ts';
 import { createEntry, toAsync } from './archive-entries.ts';
@@ -91,4 +92,16 @@ describe('writeZip', () => {
     });
     await assert.rejects(buffer(await writeZip(toAsync([broken]))), /on purpose/);
   });
+});
+
+test('many entries, a long directory and a large offset are written as zip64', () => {
+  const firstSignature = (...sizes: Parameters<typeof endRecords>) =>
+    endRecords(...sizes)
+      .readUInt32LE(0)
+      .toString(16);
+  const [endOfDirectory, zip64EndOfDirectory] = ['6054b50', '6064b50'];
+  assert.equal(firstSignature(65_534, 1000, 1000), endOfDirectory);
+  assert.equal(firstSignature(65_535, 1000, 1000), zip64EndOfDirectory);
+  assert.equal(firstSignature(1, 2 ** 32, 1000), zip64EndOfDirectory);
+  assert.equal(firstSignature(1, 1000, 2 ** 32), zip64EndOfDirectory);
 });

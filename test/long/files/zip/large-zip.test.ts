@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { openPromise } from 'yauzl';
-import { writeZip } from '../../../src/files/zip/zip-writer.ts';
-import { temporaryFolder } from '../temporary.ts';
-import { createEntry, toAsync } from './archive-entries.ts';
+import { writeZip } from '../../../../src/files/zip/zip-writer.ts';
+import { temporaryFolder } from '../../../files/temporary.ts';
+import { createEntry, toAsync } from '../../../files/zip/archive-entries.ts';
 
 /** Skips blocks of zeros, so that gigabytes of them take no disk space. */
 async function writeSparse(path: string, bytes: AsyncIterable<Buffer>) {
