@@ -50,9 +50,10 @@ export async function startBursar(
   log: Logger,
   version: string,
   createBackend = createSystemBackend,
+  findIsolation = resolveIsolation,
 ): Promise<Bursar> {
   const certificate = config.server.tls && readCertificate(config.server.tls);
-  const isolations = role === 'api' ? readConfiguredIsolation(config) : resolveIsolation(config);
+  const isolations = role === 'api' ? readConfiguredIsolation(config) : findIsolation(config);
   const notIsolated = new Map(
     [...isolations].flatMap(([hpc, { inEffect }]) => (inEffect.kind === 'none' ? [[hpc, inEffect.reason]] : [])),
   );

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { loadConfig } from '../../src/config/load.ts';
 import { startBursar } from '../../src/main.ts';
@@ -8,6 +8,7 @@ import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
 import { registerDatabase, unregisterDatabase, withDatabase } from './database.ts';
 import { checkLog, findTestFile } from './log-secrets.ts';
 import { runSuccessfully } from './program.ts';
+import { createSimulatedBackend, findSimulatedIsolation, stopSimulatedSystems } from './simulated-systems.ts';
 import { createToken, type TokenOptions } from './tokens.ts';
 
 export interface ServerOptions {
@@ -15,6 +16,11 @@ export interface ServerOptions {
   data?: string;
   /** The configuration to serve. Default: the shipped one. */
   config?: unknown;
+}
+
+export interface InProcessOptions extends ServerOptions {
+  /** `local`: supervisors run the jobs of local systems, as in production. For tests about these. Default: `simulated`. */
+  engine?: 'simulated' | 'local';
 }
 
 /** A server on a free port, with its own data folder. Tests call it over real HTTP. */
@@ -47,11 +53,11 @@ export const firstUsers = { admin: '300001', user: '301330' } as const;
  * Starts a server in this process. Use it unless the test needs a process: to kill it, to measure its memory, or to read its
  * standard output and exit code. `spawnServer` is for those.
  */
-export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
+export async function startServer({ engine = 'simulated', ...options }: InProcessOptions = {}): Promise<TestServer> {
   const { data, environment } = await prepareDataFolder(options);
   const config = loadConfig(environment);
-  for (const [name, { engine }] of Object.entries(config.systems))
-    if (engine.kind === 'local') shareCompileCache(join(data, 'engines', name));
+  if (engine === 'local')
+    for (const name of Object.keys(config.systems)) shareCompileCache(join(data, 'engines', name));
   let log = '';
   const testFile = findTestFile();
   const destination = {
@@ -61,7 +67,10 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
   };
   const logger = pino({ level: config.log.level, base: null }, destination);
-  const bursar = await startBursar(config, 'all', logger, 'test');
+  const bursar =
+    engine === 'local'
+      ? await startBursar(config, 'all', logger, 'test')
+      : await startBursar(config, 'all', logger, 'test', createSimulatedBackend, findSimulatedIsolation);
   registerDatabase(data, bursar.db);
   const isFirstStart = (await listUserIds(bursar.db)).length === 0;
   const firstToken = async (user: string, admin: boolean) =>
@@ -89,6 +98,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     stop,
     dispose: async () => {
       await stop();
+      await stopSimulatedSystems(resolve(data));
       await removeDataFolder(data);
     },
   };

@@ -1,13 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import {
-  type AccountingFixture,
-  defaultProjectPath,
-  openAccountingFixture,
-  setShortKillGrace,
-} from '../../support/accounting-fixture.ts';
+import { type AccountingFixture, defaultProjectPath, openAccountingFixture } from '../../support/accounting-fixture.ts';
 import type { Caller, Job } from '../../support/api.ts';
 import { cancelJob, releaseJob, unrunnableScript, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
@@ -29,6 +22,7 @@ import {
   waitUntilBegun,
   withdrawDownTo,
 } from '../../support/ledger.ts';
+import { findScheduler } from '../../support/simulated-systems.ts';
 
 // Each outcome of a job and its charge to the time account, through real HTTP and real processes.
 
@@ -40,10 +34,10 @@ before(async () => {
     timeSeconds: granted,
     spaceKb: 1000,
     adjust: (config) => {
-      setShortKillGrace(config);
-      for (const { engine } of Object.values(config.systems)) {
+      Object.assign(config, { submissions: { maxEntries: 5 } });
+      for (const { engine, limits } of Object.values(config.systems)) {
         engine.cores = 4;
-        engine.outputKb = 10;
+        limits.files = 10;
       }
     },
   });
@@ -88,23 +82,17 @@ describe('the hold is released in full for', () => {
     await me.waitUntilFinished(blockingJob);
   });
 
-  for (const [signal, condition, rule] of [
-    ['SIGKILL', 'that the system lost', /lost by the system/],
-    ['SIGTERM', 'whose node failed', /node failure/],
-  ] as const) {
-    test(`a running job ${condition}`, async () => {
-      const me = await fixture.user('301604');
-      const before = (await getQuota(me)).time_left;
-      const job = await submitJob(me, { command: waitForGoScript });
-      await waitForStage(me, job, 'RUNNING');
-      const record = join(fixture.server.data, 'engines', 'hpc_one', job.job_id, 'start.json');
-      process.kill(JSON.parse(readFileSync(record, 'utf8')).supervisor.pid, signal);
-      const ended = await me.waitUntilFinished(job);
-      assert.deepEqual([ended.stage, ended.failed], ['FAILED', true]);
-      await assertReleased(me, job, rule);
-      assert.equal((await getQuota(me)).time_left, before);
-    });
-  }
+  test('a running job whose node failed', async () => {
+    const me = await fixture.user('301604');
+    const before = (await getQuota(me)).time_left;
+    const job = await submitJob(me, { command: waitForGoScript });
+    await waitForStage(me, job, 'RUNNING');
+    findScheduler(fixture.server.data, 'hpc_one').failNode(() => 0.99, 0);
+    const ended = await me.waitUntilFinished(job);
+    assert.deepEqual([ended.stage, ended.failed], ['FAILED', true]);
+    await assertReleased(me, job, /node failure/);
+    assert.equal((await getQuota(me)).time_left, before);
+  });
 });
 
 describe('the used time is charged for', () => {
@@ -127,9 +115,9 @@ describe('the used time is charged for', () => {
     assert.equal((await getQuota(me)).time_left, granted - used);
   });
 
-  test('a job that exceeds its output limit', async () => {
+  test('a job that leaves more files than it may', async () => {
     const me = await fixture.user('301613');
-    const job = await runJob(me, { command: 'head -c 20000 /dev/zero' });
+    const job = await runJob(me, { command: 'touch {1..20}' });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     await assertCharged(me, job, 'used: output_exceeded');
   });
