@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test';
 import { decryptSecret, encryptSecret } from '../../../src/secrets/cipher.ts';
 import { createKeyring } from '../../../src/secrets/keyring.ts';
 import { convertStoredSecrets, secretPlace } from '../../../src/store/events/webhook-secrets.ts';
+import { runBursar } from '../../support/command-line.ts';
 import { withDatabase } from '../../support/database.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -44,7 +45,7 @@ test('a rotation that is killed leaves every secret readable, and is completed b
     // On a busy machine a rotation may be complete before it is killed.
     const formerKey = await until('a rotation is killed in the middle', async () => {
       const { id } = openKeyring().current();
-      const rotation = server.bursar('secrets', 'rotate');
+      const rotation = runBursar(['secrets', 'rotate'], server.environment);
       const ended = rotation.catch(() => undefined);
       await until('the first are converted', async () => (await countConverted(id)) > 0 || undefined);
       rotation.child.kill('SIGKILL');
