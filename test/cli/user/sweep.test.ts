@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { Event } from '#client';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import { jobPath, requestCancel } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -26,24 +26,26 @@ describe('bursar sweep', () => {
   const jobsTitled = async (beginning: string) =>
     (await me.get<Job[]>('/jobs/')).body.filter(({ title }) => title.startsWith(beginning));
 
+  /** The most jobs that were unfinished at the same time, by the order of their events. */
+  async function maxUnfinished(beginning: string): Promise<number> {
+    const { events } = (await me.get<{ events: Event[] }>('/events/?limit=1000')).body;
+    let [unfinished, max] = [0, 0];
+    for (const { type } of events.filter((event) => event.job?.title.startsWith(beginning))) {
+      if (type === 'job.accepted') unfinished += 1;
+      if (type === 'job.ended') unfinished -= 1;
+      max = Math.max(max, unfinished);
+    }
+    return max;
+  }
+
   test('keeps at most --max-running jobs unfinished, collects results, and retries failed jobs', async () => {
     const script = '#!/bin/sh\necho "$1" > "out put.txt"\n[ "$1" != 3 ] || [ -e ok ] || exit 4\n';
     const folder = fixture.folder({ 'run.sh': script, 'bursar.yaml': 'system: hpc_one\nruntime: 1m\ntitle: c {a}\n' });
     const results = join(folder, '..', 'results');
     const args = ['sweep', folder, '--command', 'sbatch run.sh {a}', '--param', 'a=1..5'];
-    let max = 0;
-    const running = fixture.run(...args, '--max-running', '2', '--collect', results);
-    let isDone = false;
-    void running.then(() => {
-      isDone = true;
-    });
-    while (!isDone) {
-      const unfinished = (await jobsTitled('c ')).filter(({ terminal_stage }) => !terminal_stage);
-      max = Math.max(max, unfinished.length);
-      await sleep(20);
-    }
-    const { code, stdout, stderr } = await running;
+    const { code, stdout, stderr } = await fixture.run(...args, '--max-running', '2', '--collect', results);
     assert.equal(code, 100, stderr);
+    const max = await maxUnfinished('c ');
     assert.ok(max >= 1 && max <= 2, `${max} unfinished jobs`);
     assert.match(stderr, /5 combinations: 4 succeeded, 1 failed\n$/);
     assert.match(stdout, /^a\tjob\tstage\tresults\n1\t\S+\tSUCCESSFUL\t.*a=1\n/);
