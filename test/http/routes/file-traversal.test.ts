@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
@@ -223,15 +225,17 @@ describe('no link that a job creates gives access to files outside its workspace
     'a hard link': { make: `ln ${data}/secret h1`, paths: ['h1'] },
     'two hard links': { make: `ln ${data}/secret h2; ln ${data}/secret a/h3`, paths: ['h2', 'a/h3', 'a/?archive=zip'] },
     'a pipe': { make: 'mkfifo p1', paths: ['p1', 'p1/'] },
-    'a pipe with a writer': { make: 'mkfifo p2; (sleep 2 | cat > p2 &)', paths: ['p2'] },
+    'a pipe with a writer': { make: 'mkfifo p2', paths: ['p2'] },
     'a socket': {
-      make: `python3 -c "import socket; socket.socket(socket.AF_UNIX).bind('s1')"`,
+      make: ':',
       paths: ['s1'],
     },
     'a link with the name of a header': { make: `ln -s /etc/passwd "$(printf 'x\\r\\ny')"`, paths: ['x%0d%0ay'] },
     'a link that replaces stderr': { make: 'ln -sf /etc/passwd ../stderr', paths: [] },
   };
   let tricky: Job;
+  let writer: ChildProcess;
+  const socket = createServer();
 
   before(async () => {
     tricky = (await me.submit('/jobs/hpc_one/', { command: waitForGoScript }, await createZip({ 'tricks.sh': '' })))
@@ -241,8 +245,12 @@ describe('no link that a job creates gives access to files outside its workspace
     const files = join(server.data, 'workspaces', tricky.job_id, 'files');
     const command = Object.values(tricks).map(({ make }) => make);
     execFileSync('bash', ['-c', [...command, 'echo made > made'].join('\n')], { cwd: files, stdio: 'ignore' });
+    writer = spawn('sh', ['-c', 'exec cat > p2'], { cwd: files, stdio: 'ignore' });
+    await once(socket.listen(join(files, 's1')), 'listening');
   });
   after(async () => {
+    writer.kill();
+    socket.close();
     releaseJob(server, tricky);
     await me.waitUntilFinished(tricky);
   });
