@@ -51,16 +51,3 @@ test('curl sends the request in ASCII, with the token of the environment', () =>
     tags: ['alpha', 'beta'],
   });
 });
-
-test('the Python program is valid, and has the same values', () => {
-  const { python } = submissionCommands(timelineOf({ tool: 'BASH', params: { words: ['a b', hostile] } }), target);
-  const reader = `
-import ast, json, sys
-call = next(node for node in ast.walk(ast.parse(sys.stdin.read())) if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "submit")
-print(json.dumps({keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}))`;
-  const values = JSON.parse(execFileSync('python3', ['-c', reader], { encoding: 'utf8', input: python }));
-  assert.deepEqual(values, {
-    ...{ system: 'hpc_one', project: 'proj_hpc_one_01', tool: 'BASH', nodes: 2, cores: 6, runtime: 0.5 },
-    ...{ title: `-${hostile}`, tags: ['alpha', 'beta'], params: { words: ['a b', hostile] } },
-  });
-});
