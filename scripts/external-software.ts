@@ -61,7 +61,7 @@ const externalSoftware: ExternalSoftware[] = [
     programs: ['python3', 'mypy'],
     files: ['/usr/lib/python3/dist-packages/requests/__init__.py', '/usr/lib/python3.*/ensurepip/__init__.py'],
     packages: ['python3', 'python3-requests', 'python3-venv', 'mypy'],
-    testPaths: /^test\/systems\/(clients\/python|docs\/(events|readme))/,
+    testPaths: /^test\/systems\/(python|docs\/(events|readme))/,
   },
   {
     name: 'strace',
