@@ -6,14 +6,13 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import { Webhook as Reference } from 'standardwebhooks';
-import { keyIdOf } from '../../src/secrets/cipher.ts';
-import { keyFolder } from '../../src/secrets/keyring.ts';
-import { undoMigrations } from '../store/database/undo-migrations.ts';
-import { type Caller, createCaller } from '../support/api.ts';
-import { databaseSettings, postgresTest, queryDatabase, withDatabase } from '../support/database.ts';
-import { startServer, type TestServer } from '../support/server.ts';
-import { until } from '../support/until.ts';
-import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
+import { keyIdOf } from '../../../src/secrets/cipher.ts';
+import { keyFolder } from '../../../src/secrets/keyring.ts';
+import { type Caller, createCaller } from '../../support/api.ts';
+import { databaseSettings, postgresTest, queryDatabase, withDatabase } from '../../support/database.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
 import {
   type Delivery,
   getWebhook,
@@ -23,7 +22,8 @@ import {
   type Webhook,
   waitForDelivery,
   webhookConfig,
-} from '../support/webhooks.ts';
+} from '../../support/webhooks.ts';
+import { undoMigrations } from '../database/undo-migrations.ts';
 
 let server: TestServer;
 let endpoint: TestEndpoint;
