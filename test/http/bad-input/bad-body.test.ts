@@ -115,8 +115,7 @@ test('a forged zip that is too large to be verified on arrival ends its job; not
   }
 });
 
-// Concurrently, because the server waits two seconds for the rest of some bodies.
-describe('the size limit of a body', { concurrency: true }, () => {
+describe('the size limit of a body', () => {
   const large = Buffer.alloc(3_000_000, 1);
   const expected = { status: 413, code: 'too_large', message: /limit of 200 kB\. Send a smaller zip/ };
 
