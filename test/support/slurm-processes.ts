@@ -23,7 +23,8 @@ export async function killNodeProcesses(folder: string, node: string): Promise<v
   await until(`nothing runs on ${node}`, () => {
     const pids = findNodeProcesses(folder, node);
     signalAll(pids, 'SIGSTOP');
-    signalAll(pids, 'SIGKILL');
+    // slurmstepd last: when it ends, the kernel sends SIGHUP and SIGCONT to the stopped processes of its session.
+    signalAll(pids.toReversed(), 'SIGKILL');
     // A process has no environment for a moment during exec, so that one empty scan is not enough.
     emptyScans = pids.length === 0 ? emptyScans + 1 : 0;
     return emptyScans >= 2 || undefined;
