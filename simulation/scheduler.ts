@@ -55,8 +55,8 @@ interface SavedState {
 
 /** Time between the restart of a controller and the reports of its nodes. */
 const nodeReportMs = 3000;
-/** A node that cannot be reached responds after at most this time. */
-const maxUnreachableMs = 45_000;
+/** A node that cannot be reached responds after such a time. */
+const [minUnreachableMs, maxUnreachableMs] = [20_000, 45_000];
 
 /** A node that adopts jobs after its restart reports this for all of them. */
 const unknownEnd: EndOnNode = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 };
@@ -183,7 +183,8 @@ export function createScheduler(options: SchedulerOptions) {
     for (const [jobId, run] of nodes.runs) {
       const entry = entryOf(jobId, run);
       if (run.endedAt === null && entry === undefined) {
-        setTimeout(() => killUnknown(jobId, run, random), random() < 0.3 ? random() * maxUnreachableMs : 0);
+        const unreachableMs = minUnreachableMs + random() * (maxUnreachableMs - minUnreachableMs);
+        setTimeout(() => killUnknown(jobId, run, random), random() < 0.5 ? unreachableMs : 0);
       } else if (run.endedAt !== null && entry !== undefined && random() < 0.5) {
         // Otherwise the controller shows the job as running, up to its time limit.
         if (run.record === null || random() < 0.4) finish(entry, nodeFailed);
