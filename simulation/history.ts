@@ -79,7 +79,7 @@ const config = validateConfig(
       },
     },
     retention: { everySeconds: 30, noticeDays: 0.001 },
-    ledger: { calendarSeconds: 10 },
+    ledger: { calendarSeconds: 30 },
     events: { checkSeconds: 5 },
     webhooks: { retrySeconds: [1, 5, 20, 60, 120, 240] },
   },

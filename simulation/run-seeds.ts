@@ -27,7 +27,7 @@ export interface RunOptions {
 }
 
 /** Memory grows with each history, and a process that runs few can be replaced by another early. */
-const seedsPerProcess = 25;
+const seedsPerProcess = 50;
 
 /** Runs the histories of the seeds from `first` to `last`, on all processors. */
 export async function runSeeds(first: number, last: number, options: RunOptions = {}): Promise<HistoryResult[]> {

@@ -118,8 +118,8 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
     const checking = deps.checkInput(request, zip);
     const { unpackedBytes, startFolder } = await (claim === null ? checking : extendUntil(claim, checking));
     const jobId = formatJobId(system, request.tool, deps.newUuid());
-    const input = zip && (await storeInput(deps.spool, upload, unpackedBytes, jobId));
     try {
+      const input = zip && (await storeInput(deps.spool, upload, unpackedBytes, jobId));
       const granted = startFolder === '' ? request : { ...request, startFolder };
       const newJob = toNewJob(actor, target, { jobId, request: granted, input, traceParent }, deps.now());
       const json = await storeJob(deps, target, newJob, timeSeconds, upload.sha256, claim);
