@@ -23,13 +23,13 @@ const keyPattern = /^[A-Za-z0-9+/]{43}=\n?$/;
  * removed, because old backups need them.
  */
 export function readKeyFolder(folder: string): SecretKey[] {
-  const names = listNames(folder).filter((name) => name.endsWith(suffix) && !name.startsWith('.'));
-  return names.sort().map((name) => readKeyFile(join(folder, name)));
+  return listNames(folder).map((name) => readKeyFile(join(folder, name)));
 }
 
 function listNames(folder: string): string[] {
   try {
-    return readdirSync(folder);
+    const names = readdirSync(folder).filter((name) => name.endsWith(suffix) && !name.startsWith('.'));
+    return names.sort();
   } catch (error) {
     if (errnoCode(error) === 'ENOENT') return [];
     throw new BursarError('invalid_config', `Cannot read the folder ${folder} (${errnoCode(error)}).`, {
@@ -64,7 +64,10 @@ function closeToOthers(file: string): void {
  * takes away. Two instances that start at the same time may create one each, and both are used.
  */
 export function createKey(folder: string, now = new Date()): SecretKey {
-  const id = `${now.toISOString().replaceAll(/[-:]|\.\d+/g, '')}-${randomBytes(4).toString('hex')}`;
+  const time = laterThanAll(listNames(folder), now)
+    .toISOString()
+    .replaceAll(/[-:]|\.\d+/g, '');
+  const id = `${time}-${randomBytes(4).toString('hex')}`;
   const bytes = randomBytes(32);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const partial = join(folder, `.${id}.partial`);
@@ -72,6 +75,14 @@ export function createKey(folder: string, now = new Date()): SecretKey {
   renameSync(partial, join(folder, id + suffix));
   for (const changed of [folder, dirname(folder)]) syncFolder(changed);
   return { id, bytes };
+}
+
+/** The newest key encrypts, even if the one before was created in the same second, or by a clock that was ahead. */
+function laterThanAll(names: readonly string[], now: Date): Date {
+  const [, date, hours, minutes, seconds] = /^(\d{8})T(\d\d)(\d\d)(\d\d)Z/.exec(names.at(-1) ?? '') ?? [];
+  if (date === undefined) return now;
+  const day = `${date.slice(0, 4)}-${date.slice(4, 6)}-${date.slice(6)}`;
+  return new Date(Math.max(now.getTime(), Date.parse(`${day}T${hours}:${minutes}:${seconds}Z`) + 1000));
 }
 
 function syncFolder(folder: string): void {

@@ -101,3 +101,13 @@ test('a key that others can read is closed to them, and a file that is no key is
   writeFileSync(file, readFileSync(file, 'utf8').slice(0, 20));
   assert.throws(() => readKeyFolder(folder), { code: 'invalid_config', message: /is not a key/ });
 });
+
+test('a new key is the newest, even if the clock stands still or goes back', (t) => {
+  const folder = keyFolder(newFolder(t));
+  const now = Date.UTC(2026, 10, 18, 23, 59, 59);
+  const created = [0, 0, 0, 999, -86_400_000, 5000].map((offset) => createKey(folder, new Date(now + offset)).id);
+  assert.deepEqual(
+    readKeyFolder(folder).map(({ id }) => id),
+    created,
+  );
+});
