@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { killAll } from './attempt.ts';
 import { until } from './until.ts';
@@ -24,7 +24,9 @@ export const daemonPath = `${process.env.PATH}:/usr/local/sbin:/usr/local/bin:/u
 
 /** The path of a program, as daemons and commands find it. */
 export function findProgram(name: string): string {
-  const found = daemonPath.split(':').find((folder) => existsSync(join(folder, name)));
+  const found = daemonPath
+    .split(':')
+    .find((folder) => statSync(join(folder, name), { throwIfNoEntry: false })?.isFile());
   if (found === undefined) throw new Error(`${name} is not installed`);
   return join(found, name);
 }

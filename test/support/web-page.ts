@@ -92,7 +92,7 @@ export async function launchBrowser(): Promise<WebBrowser> {
       const headers = { origin: new URL(server.url).origin };
       await context.request.post('/sign-in/', { form: formFields(await link.text()), headers, maxRedirects: 0 });
       await page.goto(toAddress(options.path));
-      await page.getByRole('navigation', { name: 'Pages' }).waitFor();
+      await page.getByRole('navigation', { name: 'Pages', exact: true }).waitFor();
       return page;
     },
     async openAnonymous(server, options = {}) {
