@@ -18,7 +18,7 @@ export interface Run {
   exitCode: number | null;
   /** The cause of its end; null if the program ended by itself. */
   stoppedBy: 'time limit' | 'cancellation' | 'node failure' | 'controller' | null;
-  /** What the wrapper of the job wrote. A node that fails leaves the start, and no end. */
+  /** The end record that the wrapper of the job wrote. A node that fails leaves the record of the start only. */
   record: RecordedEnd | null;
   /** Whether the node is about to tell the controller of the end. */
   isReporting: boolean;

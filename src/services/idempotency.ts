@@ -82,7 +82,7 @@ export interface KeyClaim {
  */
 export type AbandonedClaims = LRUCache<string, string>;
 
-export const createAbandonedClaims = (): AbandonedClaims => new LRUCache({ max: 1_000, ttl: claimMs });
+export const createAbandonedClaims = (): AbandonedClaims => new LRUCache({ max: 10_000, ttl: claimMs });
 
 /** Claims a key, or returns the earlier response. */
 export async function claimKey(
