@@ -12,11 +12,10 @@ if (problem !== undefined) {
   console.error(problem);
   process.exit(1);
 }
-// Caching compiled code between runs halves the startup time.
-const { enableCompileCache } = await import('node:module');
-enableCompileCache();
 // The SQLite driver requests a process report, which would otherwise do a reverse DNS lookup of every network address.
 process.report.excludeNetwork = true;
-const builtProgram = join(buildFolder(), 'program.mjs');
-const { runCommandLine } = await import(existsSync(builtProgram) ? builtProgram : '../src/cli/program.ts');
+const builtProgram = join(buildFolder(), 'program.cjs');
+const { runCommandLine } = existsSync(builtProgram)
+  ? (await import('./load-program.mjs')).loadProgram(builtProgram, process.argv[2])
+  : await import('../src/cli/program.ts');
 await runCommandLine(process);

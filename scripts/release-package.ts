@@ -18,7 +18,7 @@ const isLeftOut = (path: string) =>
 /** Writes the content into an empty folder. */
 export function stagePackage(folder: string, build: string, bill: Bill): void {
   cpSync(build, join(folder, releaseBuild), { recursive: true });
-  for (const name of ['bursar', 'bursar.mjs', 'build-folder.mjs', 'node-version.mjs'])
+  for (const name of ['bursar', 'bursar.mjs', 'build-folder.mjs', 'load-program.mjs', 'node-version.mjs'])
     cpSync(join(root, 'bin', name), join(folder, 'bin', name));
   for (const name of pages) if (existsSync(join(root, name))) copy(name, folder, () => true);
   // The messages of Bursar refer to them.

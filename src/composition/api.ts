@@ -58,7 +58,7 @@ export interface Api {
 
 /** The build puts the packages and the web page beside the program. The sources have none. */
 const builtFolder = (name: string) =>
-  import.meta.url.endsWith('.mjs') ? fileURLToPath(new URL(`./${name}/`, import.meta.url)) : null;
+  import.meta.url.endsWith('.cjs') ? fileURLToPath(new URL(`./${name}/`, import.meta.url)) : null;
 
 /** The memory of all cached data together, however many users there are. */
 const cacheBytes = 32_000_000;

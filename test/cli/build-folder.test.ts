@@ -1,16 +1,36 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+
+/** In the form of scripts/build.mjs. */
+function builtProgram(output: string): string {
+  const text = `exports.runCommandLine = () => console.log('${output}');`;
+  return `//${createHash('sha256').update(text).digest('hex')}\n(function (exports) {${text}})`;
+}
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 describe('the built program', () => {
   let folder: string;
-  const run = () => execFileSync(process.execPath, [join(folder, 'bin/bursar.mjs'), '--version'], { encoding: 'utf8' });
+  const env = () => ({ ...process.env, NODE_COMPILE_CACHE: join(folder, 'cache') });
+  const run = (command = '--version') =>
+    execFileSync(process.execPath, [join(folder, 'bin/bursar.mjs'), command], { encoding: 'utf8', env: env() });
   const findBuildFolder = async () =>
     ((await import(join(folder, 'bin/build-folder.mjs'))) as typeof import('../../bin/build-folder.mjs')).buildFolder();
 
@@ -26,10 +46,43 @@ describe('the built program', () => {
     assert.match(run(), /^\d+\.\d+\.\d+\n$/);
     const built = await findBuildFolder();
     mkdirSync(built, { recursive: true });
-    writeFileSync(join(built, 'program.mjs'), `export const runCommandLine = () => console.log('from the build');`);
+    writeFileSync(join(built, 'program.cjs'), builtProgram('from the build'));
     assert.equal(run(), 'from the build\n');
     utimesSync(join(folder, 'src/main.ts'), 1, 1);
     assert.match(run(), /^\d+\.\d+\.\d+\n$/);
+  });
+
+  test('loads the functions that an earlier run has compiled, if they are of this program and whole', async () => {
+    const program = join(await findBuildFolder(), 'program.cjs');
+    mkdirSync(dirname(program), { recursive: true });
+    const compiled = () => join(folder, 'cache/compiled', readdirSync(join(folder, 'cache/compiled'))[0] ?? '');
+    writeFileSync(program, builtProgram('first'));
+    rmSync(join(folder, 'cache'), { recursive: true, force: true });
+    assert.equal(run('jobs'), 'first\n');
+    const saved = statSync(compiled());
+    assert.equal(saved.mode & 0o777, 0o600);
+    assert.equal(run('jobs'), 'first\n');
+    assert.equal(statSync(compiled()).ino, saved.ino, 'accepted, therefore not saved again');
+
+    truncateSync(compiled(), saved.size - 100);
+    assert.equal(run('jobs'), 'first\n');
+    assert.equal(statSync(compiled()).size, saved.size);
+
+    // Of the same length, by which alone V8 tells sources apart.
+    writeFileSync(program, builtProgram('other'));
+    assert.equal(run('jobs'), 'other\n');
+    assert.equal(run('../jobs'), 'other\n');
+    assert.deepEqual(
+      readdirSync(join(folder, 'cache/compiled')).map((name) => name.split('-').at(-1)),
+      ['jobs', 'other'],
+    );
+  });
+
+  test('runs without a folder for compiled functions', async () => {
+    rmSync(join(folder, 'cache'), { recursive: true });
+    writeFileSync(join(folder, 'cache'), 'not a folder');
+    assert.equal(run('jobs'), 'other\n');
+    rmSync(join(folder, 'cache'));
   });
 
   test('gets a new folder when a source file, a dependency or the build script changes', async () => {

@@ -97,10 +97,10 @@ async function recordEndWithRetries(folder: string, end: JobEnd, reserved: Reser
 
 const [folder, settings] = process.argv.slice(2);
 if (folder === undefined || settings === undefined) throw new Error('usage: supervisor.ts <record folder> <settings>');
-try {
-  await supervise(folder, JSON.parse(settings));
-} catch (error) {
-  console.error(error);
-  process.exitCode = 1;
-}
-process.exit();
+// Without a top-level `await`: the build is CommonJS.
+void supervise(folder, JSON.parse(settings))
+  .catch((error: unknown) => {
+    console.error(error);
+    process.exitCode = 1;
+  })
+  .finally(() => process.exit());

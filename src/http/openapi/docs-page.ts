@@ -5,7 +5,7 @@ import { errorPage } from './error-reference.ts';
 
 /** Swagger UI itself. The build has a copy of it. */
 const swaggerUiFolder = fileURLToPath(
-  import.meta.url.endsWith('.mjs')
+  import.meta.url.endsWith('.cjs')
     ? new URL('./swagger-ui/', import.meta.url)
     : new URL('../../../node_modules/@fastify/swagger-ui/static/', import.meta.url),
 );

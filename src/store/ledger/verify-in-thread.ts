@@ -12,7 +12,7 @@ export async function verifyLedgerInThread(
   dataFolder: string,
 ): Promise<LedgerVerification> {
   const input: ThreadInput = { settings: { ...settings, connections: 1, statementTimeoutSeconds: 0 }, dataFolder };
-  // The same extension as this file: `.ts` in the source, `.js` in the build.
+  // The same extension as this file: `.ts` in the source, `.cjs` in the build.
   const thread = new URL(`./verify-thread${extname(import.meta.url)}`, import.meta.url);
   const worker = new Worker(thread, { workerData: input });
   const [result] = (await once(worker, 'message')) as [ThreadResult];

@@ -22,7 +22,10 @@ async function verify(db: Db): Promise<ThreadResult> {
   }
 }
 
-const { settings, dataFolder } = workerData as ThreadInput;
-const db = connectDatabase(settings, dataFolder);
-parentPort?.postMessage(await verify(db));
-await db.destroy();
+async function run({ settings, dataFolder }: ThreadInput): Promise<void> {
+  const db = connectDatabase(settings, dataFolder);
+  parentPort?.postMessage(await verify(db));
+  await db.destroy();
+}
+
+void run(workerData);

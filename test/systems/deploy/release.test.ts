@@ -49,8 +49,8 @@ describe('a release', () => {
     for (const needed of [
       'bin/bursar',
       'config/bursar.yaml',
-      'dist/release/program.mjs',
-      'dist/release/supervisor.mjs',
+      'dist/release/program.cjs',
+      'dist/release/supervisor.cjs',
       'dist/release/web/index.html',
       `dist/release/clients/bursar-${version}-py3-none-any.whl`,
       'docs/security.md',

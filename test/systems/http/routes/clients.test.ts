@@ -82,7 +82,7 @@ console.log((await bursar.quotas()).length > 0);`;
   });
 
   test('do not include other files', async () => {
-    for (const name of ['missing.mjs', '..%2fprogram.mjs', '%00']) {
+    for (const name of ['missing.mjs', '..%2fprogram.cjs', '%00']) {
       const response = await fetch(`${server.url}/clients/${name}`);
       assert.ok([400, 404].includes(response.status), `${name}: ${response.status}`);
     }
