@@ -8,8 +8,8 @@ export interface CallFault {
   kind: 'kill before' | 'kill after' | 'fail' | 'lose response' | 'delay';
 }
 
-/** The result of a call of a server that is dead. */
-export const never = new Promise<never>(() => undefined);
+/** The result of a call of a server that is dead. Each has its own, so that what waits for it can be collected. */
+export const never = () => new Promise<never>(() => undefined);
 
 /** By place and number. */
 let callFaults = new Map<string, CallFault>();
@@ -64,25 +64,25 @@ export interface CallOptions {
  */
 export async function callOutside<T>(place: string, options: CallOptions, call: () => Promise<T>): Promise<T> {
   const process = tasks.getStore()?.process;
-  if (process?.isDead) return await never;
+  if (process?.isDead) return await never();
   const fault = nextFault(place)?.kind;
   if (fault === 'kill before') return await killed(process, place);
   const [min, max] = options.latencyMs ?? [0, 0];
   if (max > 0) await sleep(randomBetween(min, max));
   if (fault === 'delay') await sleep(options.delayMs ?? 30_000);
-  if (process?.isDead) return await never;
+  if (process?.isDead) return await never();
   if (fault === 'fail') throw options.error(`${place} failed`);
   const result = await call();
   if (fault === 'kill after') return await killed(process, place);
   if (max > 0) await sleep(randomBetween(min, max));
-  if (process?.isDead) return await never;
+  if (process?.isDead) return await never();
   if (fault === 'lose response') throw options.error(`the response of ${place} was lost`);
   return result;
 }
 
 export function killed(process: SimulatedProcess | undefined, place: string): Promise<never> {
   process?.kill(place);
-  return never;
+  return never();
 }
 
 /** The same for a call that returns at once, such as a statement of SQLite. Throws if the server is dead. */

@@ -20,7 +20,7 @@ export function simulateFileSystem(): void {
     functions[name] = async (...args) => {
       const process = tasks.getStore()?.process;
       if (process === undefined) return await original(...args);
-      if (process.isDead) return await never;
+      if (process.isDead) return await never();
       const fault = nextFault('file')?.kind;
       if (fault === 'kill before') return await killed(process, `file ${name}`);
       if (fault === 'fail') throw fullDisk(name);

@@ -26,12 +26,14 @@ export interface RunOptions {
   onResult?(result: HistoryResult): void;
 }
 
-/** Memory grows with each history, and a process that runs few can be replaced by another early. */
-const seedsPerProcess = 50;
+/** A process is fast after some histories, once V8 has compiled what runs often. */
+const maxSeedsPerProcess = 250;
 
 /** Runs the histories of the seeds from `first` to `last`, on all processors. */
 export async function runSeeds(first: number, last: number, options: RunOptions = {}): Promise<HistoryResult[]> {
   const results: HistoryResult[] = [];
+  const processes = availableParallelism();
+  const seedsPerProcess = Math.min(maxSeedsPerProcess, Math.ceil((last - first + 1) / processes));
   let next = first;
   async function runProcesses(): Promise<void> {
     while (next <= last && !options.signal?.aborted) {
@@ -40,7 +42,7 @@ export async function runSeeds(first: number, last: number, options: RunOptions 
       for (const result of await runProcess(['run', String(from), String(next - 1)], options)) results.push(result);
     }
   }
-  await Promise.all(Array.from({ length: availableParallelism() }, runProcesses));
+  await Promise.all(Array.from({ length: processes }, runProcesses));
   return results.sort((a, b) => a.seed - b.seed);
 }
 
