@@ -53,7 +53,7 @@ const runsOnBothDatabases = (file: string) => /^test\/(store|workers)\//.test(fi
  * Files of a folder share a process: loading the modules takes more CPU time than most files take for their tests. Files that
  * start other processes do not, because they mostly wait.
  */
-const maxGroupSize = 12;
+const maxGroupSize = 24;
 const startsSimulation = (file: string) => findImports(file).has('simulation/run-seeds.ts');
 /** Tests that import it use the cluster of this run; those that import slurm-cluster.ts start their own. */
 const sharedClusterModule = 'test/support/shared-cluster.ts';
