@@ -30,6 +30,8 @@ function load(settings: object, environment: NodeJS.ProcessEnv = {}): Config {
 
 function secretFile(content: string, mode = 0o600): string {
   const file = join(folder, 'secret');
+  // It may be one that its owner cannot write.
+  rmSync(file, { force: true });
   writeFileSync(file, content);
   chmodSync(file, mode);
   return file;
