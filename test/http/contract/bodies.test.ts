@@ -232,7 +232,6 @@ test('4.2 the output of a job is stored, stdout and stderr separately', async ()
 
 for (const [tool, entry, script] of [
   ['BASH', 'main.sh', 'cat data/in.txt\n'],
-  ['PYTHON3', 'main.py', 'print(open("data/in.txt").read(), end="")\n'],
   ['NODE', 'main.mjs', 'import fs from "node:fs";\nfs.writeSync(1, fs.readFileSync("data/in.txt"));\n'],
 ] as const) {
   test(`4.2 tool: ${tool} runs ${entry} of the zip, in the folder of the zip`, async () => {
@@ -244,7 +243,6 @@ for (const [tool, entry, script] of [
 
 for (const [tool, entry, script] of [
   ['BASH', 'main.sh', 'printf "<%s>" "$@"\n'],
-  ['PYTHON3', 'main.py', 'import sys\nprint("".join(f"<{a}>" for a in sys.argv[1:]), end="")\n'],
   ['NODE', 'main.mjs', 'process.stdout.write(process.argv.slice(2).map((a) => "<" + a + ">").join(""));\n'],
 ] as const) {
   test(`4.2 tool: ${tool} gets the words of "arguments", each as a separate argument`, async () => {
@@ -261,7 +259,7 @@ const failures: [what: string, payload: Record<string, unknown>, files?: Record<
   ['a command with an exit code', { command: 'exit 3' }],
   ['a tool with an exit code', { tool: 'BASH' }, { 'main.sh': 'exit 3\n' }],
   ['a script with an exit code', { command: 'sbatch run.sh' }, { 'run.sh': '#!/bin/sh\nexit 1\n' }],
-  ['a program that raises', { tool: 'PYTHON3' }, { 'main.py': 'raise SystemExit("no")\n' }],
+  ['a program that raises', { tool: 'NODE' }, { 'main.mjs': 'throw new Error("no");\n' }],
   ['a job that kills itself', { command: 'kill -9 $$' }],
   ['a command that does not exist', { command: 'no-such-program-anywhere' }],
   ['a command that is not valid shell', { command: 'if then fi (' }],

@@ -89,7 +89,7 @@ describe('a zip with one top folder, as file managers create it', () => {
 
   for (const [what, payload, files] of [
     ['a script', { command: 'sbatch run.sh' }, { 'project/run.sh': '#!/bin/sh\ncat in.txt\n' }],
-    ['a tool', { tool: 'PYTHON3' }, { 'project/main.py': 'print(open("in.txt").read(), end="")\n' }],
+    ['a tool', { tool: 'BASH' }, { 'project/main.sh': 'cat in.txt\n' }],
     ['a command', { command: 'cat in.txt' }, {}],
     ['a wrapped command', { command: 'sbatch --wrap="cat in.txt"' }, {}],
     ['a command that names the folder, at the top,', { command: 'cat project/in.txt' }, {}],
