@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { quoteForBash, quoteForShell } from '../../src/shell/quote.ts';
+import { isLongRun } from '../support/long-run.ts';
 
 /** Characters with a special meaning in shells, which random strings rarely contain. */
 const special = fc.constantFrom(...`'"\\$\`!*?[]{}()<>|&;#~= \n\t\r-%^`);
@@ -18,7 +19,7 @@ function checkRoundTrip(shell: string, quote: (word: string) => string): void {
       const { stdout } = spawnSync(shell, ['-c', script], { encoding: 'utf8' });
       assert.deepEqual(stdout.split('\0').slice(0, -1), words);
     }),
-    { numRuns: 200 },
+    { numRuns: isLongRun ? 200 : 50 },
   );
 }
 

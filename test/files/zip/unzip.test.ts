@@ -9,6 +9,7 @@ import { removeTree } from '../../../src/files/workspaces/remove-tree.ts';
 import { inspectZip } from '../../../src/files/zip/inspect-zip.ts';
 import { unpackZip } from '../../../src/files/zip/unzip.ts';
 import type { ZipSource } from '../../../src/files/zip/zip-source.ts';
+import { isLongRun } from '../../support/long-run.ts';
 import { countOpenFiles, temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from './hostile-zips.ts';
 import { type RawEntry, rawZip } from './raw-zip.ts';
@@ -167,7 +168,7 @@ test('a zip that is truncated anywhere, or has a gap, is rejected or harmless', 
     await assertHarmless(zip.subarray(0, from));
     await assertHarmless(Buffer.concat([zip.subarray(0, from), zip.subarray(from + length)]));
   });
-  await fc.assert(property, { numRuns: 150 });
+  await fc.assert(property, { numRuns: isLongRun ? 150 : 50 });
 });
 
 test('a zip with any bits flipped is rejected or harmless', { timeout: 120_000 }, async () => {
@@ -180,7 +181,7 @@ test('a zip with any bits flipped is rejected or harmless', { timeout: 120_000 }
     }
     await assertHarmless(bytes);
   });
-  await fc.assert(property, { numRuns: 300 });
+  await fc.assert(property, { numRuns: isLongRun ? 300 : 100 });
 });
 
 test('a zip with any bytes overwritten is rejected or harmless', { timeout: 120_000 }, async () => {
@@ -190,7 +191,7 @@ test('a zip with any bytes overwritten is rejected or harmless', { timeout: 120_
     for (const { position, bytes: replacement } of all) replacement.copy(bytes, Math.max(0, bytes.length - position));
     await assertHarmless(bytes);
   });
-  await fc.assert(property, { numRuns: 300 });
+  await fc.assert(property, { numRuns: isLongRun ? 300 : 100 });
 });
 
 test('a zip with any names is rejected or unpacked inside its folder', { timeout: 120_000 }, async () => {
@@ -210,5 +211,5 @@ test('a zip with any names is rejected or unpacked inside its folder', { timeout
   const property = fc.asyncProperty(fc.array(entry, { minLength: 1, maxLength: 4 }), (entries) =>
     assertHarmless(rawZip(entries)),
   );
-  await fc.assert(property, { numRuns: 300 });
+  await fc.assert(property, { numRuns: isLongRun ? 300 : 100 });
 });

@@ -58,14 +58,14 @@ describe('DELETE', { concurrency: true }, () => {
     assert.ok(existsSync(workspacePath(job)));
   });
 
-  test('of a job that runs is answered at once, as are cancellations: hundreds wait for nothing', async () => {
+  test('of a job that runs is answered at once, as are cancellations: many wait for nothing', async () => {
     const owner = await fixture.user('301709');
     const job = await submitJob(owner, { command: markBegunScript });
     await waitForStage(owner, job, 'RUNNING');
-    const deletions = await Promise.all(Array.from({ length: 200 }, () => remove(owner, job)));
+    const deletions = await Promise.all(Array.from({ length: 60 }, () => remove(owner, job)));
     assert.deepEqual(new Set(deletions.map(({ status }) => status)), new Set([409]));
     assert.equal((await owner.get<Job>(jobPath(job))).body.stage, 'RUNNING', 'none of them has waited for the end');
-    const cancellations = await Promise.all(Array.from({ length: 200 }, () => requestCancel(owner, job)));
+    const cancellations = await Promise.all(Array.from({ length: 60 }, () => requestCancel(owner, job)));
     assert.ok(cancellations.every(({ status, body }) => (status === 200) === body.terminal_stage));
     assert.ok(
       cancellations.some(({ status }) => status === 202),
