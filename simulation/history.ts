@@ -127,10 +127,13 @@ async function prepare(): Promise<void> {
   });
 }
 
+/** The file of every zip. */
+const inputName = 'data';
+
 async function createZip(bytes: number): Promise<Buffer> {
   const zip = new yazl.ZipFile();
   const content = Buffer.from(Array.from({ length: bytes }, () => Math.floor(randomNumber() * 256)));
-  zip.addBuffer(content, 'data', { mtime: new Date(0), compress: false });
+  zip.addBuffer(content, inputName, { mtime: new Date(0), compress: false });
   zip.end();
   return Buffer.concat(await (zip.outputStream as NodeJS.ReadableStream & { toArray(): Promise<Buffer[]> }).toArray());
 }
@@ -147,7 +150,7 @@ export async function runHistory(plan: Plan): Promise<History> {
 
   const db = connectDatabase(config.database, dataFolder);
   const problems: string[] = [];
-  const scheduler = createSimulatedScheduler(plan);
+  const scheduler = createSimulatedScheduler(plan, problems);
   const leases = createLeaseCheck(problems);
   const hosts = createHosts(plan, {
     config,
@@ -200,7 +203,7 @@ export async function runHistory(plan: Plan): Promise<History> {
 }
 
 /** The cluster belongs to no server: its tasks go on when a server is killed. */
-function createSimulatedScheduler(plan: Plan): Scheduler & { engineFor(): Engine } {
+function createSimulatedScheduler(plan: Plan, problems: string[]): Scheduler & { engineFor(): Engine } {
   const actions = new Map(plan.actions.map((action) => [action.id, action]));
   const findSubmission = (command: unknown) => {
     const [, id] = /run (\d+)/.exec(JSON.stringify(command)) ?? [];
@@ -215,8 +218,11 @@ function createSimulatedScheduler(plan: Plan): Scheduler & { engineFor(): Engine
     forgetsRecords: plan.forgetsRecords,
     reportDelayMs: () => randomBetween(0, randomNumber() < 0.05 ? 70_000 : 3000),
     onEvent: record,
-    startProgram({ command }): Program {
-      const { seconds, exitCode } = findSubmission(command);
+    startProgram({ jobId, command, workspace }): Program {
+      const { seconds, exitCode, zip } = findSubmission(command);
+      const hasInput = existsSync(join(workspace.directory, inputName));
+      if (hasInput !== (zip !== 'none'))
+        problems.push(`${jobId} starts ${hasInput ? 'with foreign' : 'without its'} files`);
       const { promise, resolve } = Promise.withResolvers<number>();
       setTimeout(() => resolve(exitCode), seconds * 1000);
       return { ended: promise, stop: () => resolve(137) };

@@ -139,7 +139,8 @@ function allowedOutcomes(
   limitSeconds: number,
 ): Outcome[] {
   const possible: Outcome[] = isCancelRequested ? ['cancelled'] : [];
-  if (run === undefined) return isRefused ? ['rejected', ...possible] : [...possible, 'node_failed', 'lost'];
+  // A job that never ran is submitted again until it does.
+  if (run === undefined) return isRefused ? ['rejected', ...possible] : possible;
   // A controller that was down stops it late, and one that missed its end reports that it reached its limit.
   if (secondsOf(run) >= limitSeconds - toleranceSeconds) possible.push('timed_out');
   switch (run.stoppedBy) {
