@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, wr
 import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { constants, Script } from 'node:vm';
+import { Script } from 'node:vm';
 
 /** The first line of the program is a comment with its hash. */
 const hashLength = 64;
@@ -20,8 +20,7 @@ export function loadProgram(file, command) {
   const hash = source.slice(2, 2 + hashLength);
   const cacheFile = findCacheFile(file, command);
   const cachedData = readCache(cacheFile, hash);
-  const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-  const script = new Script(source, { filename: file, cachedData, importModuleDynamically });
+  const script = new Script(source, { filename: file, cachedData });
   if (script.cachedDataRejected !== false) saveLater(() => writeCache(cacheFile, hash, script.createCachedData()));
   const module = { exports: {} };
   script.runInThisContext()(module.exports, createRequire(file), module, file);

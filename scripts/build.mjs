@@ -50,6 +50,8 @@ export async function build() {
       // Of CommonJS, V8 can save the functions that it has compiled (bin/load-program.mjs).
       format: 'cjs',
       target: 'node22',
+      // A script that is loaded by `vm` has no loader for `import()`, only `require`.
+      supported: { 'dynamic-import': false },
       // V8 keeps the source in memory. Names stay, for stack traces.
       minifyWhitespace: true,
       minifySyntax: true,
