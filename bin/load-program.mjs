@@ -1,11 +1,9 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Script } from 'node:vm';
-
-/** The first line of the program is a comment with its hash. */
-const hashLength = 64;
 
 /** By then even a slow host has started a server. V8 keeps the functions that only the start needs for much longer. */
 const saveAfterMs = 10_000;
@@ -17,11 +15,9 @@ const saveAfterMs = 10_000;
 export function loadProgram(file, command) {
   // The build has ASCII only.
   const source = readFileSync(file, 'latin1');
-  const hash = source.slice(2, 2 + hashLength);
   const cacheFile = findCacheFile(file, command);
-  const cachedData = readCache(cacheFile, hash);
-  const script = new Script(source, { filename: file, cachedData });
-  if (script.cachedDataRejected !== false) saveLater(() => writeCache(cacheFile, hash, script.createCachedData()));
+  const script = new Script(source, { filename: file, cachedData: readCache(cacheFile, source) });
+  if (script.cachedDataRejected !== false) saveLater(() => writeCache(cacheFile, source, script.createCachedData()));
   const module = { exports: {} };
   script.runInThisContext()(module.exports, createRequire(file), module, file);
   return module.exports;
@@ -41,10 +37,24 @@ function findCacheFile(file, command) {
   return join(folder, 'compiled', `${installation}-${process.version}-${process.arch}-${name}`);
 }
 
-function readCache(cacheFile, hash) {
+/** Of SHA-256. */
+const hashBytes = 32;
+
+/** V8 compares only the length of the source, and could crash on damaged functions. So the file begins with a hash of both. */
+function hashOf(source, functions) {
+  // The first line of the program is its own hash.
+  return createHash('sha256')
+    .update(source.slice(0, source.indexOf('\n')))
+    .update(functions)
+    .digest();
+}
+
+/** Returns undefined if there is no file, or not one of this program. */
+function readCache(cacheFile, source) {
   try {
     const content = readFileSync(cacheFile);
-    return content.latin1Slice(0, hashLength) === hash ? content.subarray(hashLength) : undefined;
+    const functions = content.subarray(hashBytes);
+    return hashOf(source, functions).equals(content.subarray(0, hashBytes)) ? functions : undefined;
   } catch {
     return undefined;
   }
@@ -61,15 +71,12 @@ function saveLater(save) {
   timer.unref();
 }
 
-/** V8 could crash on a part of a file, and other processes may write the same one. */
-function writeCache(cacheFile, hash, data) {
+/** Not synced, which could stop a server for a moment: a file that a power failure has damaged is not used. */
+function writeCache(cacheFile, source, functions) {
   const temporary = `${cacheFile}.${process.pid}`;
   try {
     mkdirSync(dirname(cacheFile), { recursive: true, mode: 0o700 });
-    const file = openSync(temporary, 'wx', 0o600);
-    writeSync(file, Buffer.concat([Buffer.from(hash), data]));
-    fsyncSync(file);
-    closeSync(file);
+    writeFileSync(temporary, Buffer.concat([hashOf(source, functions), functions]), { mode: 0o600 });
     renameSync(temporary, cacheFile);
   } catch {
     // Such as a full disk: the next start is slower.
