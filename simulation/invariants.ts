@@ -169,9 +169,9 @@ function allowedSeconds(
   // The controller shows the job as running until it notices that the node has failed.
   const isUnnoticed = run.stoppedBy === 'node failure' && outcome === 'cancelled';
   const max = isUnnoticed ? limitSeconds : Math.min(limitSeconds, Math.ceil(seconds) + toleranceSeconds);
-  // A controller that has forgotten the start, or has queued the job again, reports a cancelled job as one that never ran. If
-  // the node left no record of the end, nothing says for how long it did.
-  const isUnknown = run.record === null && (run.stoppedBy === 'node failure' || run.stoppedBy === 'controller');
+  // A controller that has forgotten the start, or has queued the job again, reports it as one that never ran. If the node left
+  // no record of the end, nothing says for how long it did.
+  const isUnknown = run.record === null && run.isForgotten;
   const min = isUnknown ? 0 : Math.max(0, Math.min(limitSeconds, Math.floor(seconds)) - toleranceSeconds);
   return [min, max];
 }

@@ -20,6 +20,8 @@ export interface Run {
   stoppedBy: 'time limit' | 'cancellation' | 'node failure' | 'controller' | null;
   /** The end record that the wrapper of the job wrote. A node that fails leaves the record of the start only. */
   record: RecordedEnd | null;
+  /** Whether the controller has ended the job as one that never ran. */
+  isForgotten: boolean;
   /** Whether the node is about to tell the controller of the end. */
   isReporting: boolean;
   program: Program;
@@ -60,6 +62,7 @@ export function createNodes({ startProgram, reportDelayMs, now, onEvent, onEnd }
       exitCode: null,
       stoppedBy: null,
       record: null,
+      isForgotten: false,
       isReporting: false,
       program,
     };

@@ -102,6 +102,8 @@ export function createScheduler(options: SchedulerOptions) {
     const { startedAt } = entry;
     const elapsedSeconds = startedAt === null ? 0 : Math.max(1, Math.round((endedAt - startedAt) / 1000));
     onEvent(`job ${entry.ref} of ${entry.job.jobId} ends: ${end.reason}`);
+    const run = nodes.runs.get(entry.job.jobId);
+    if (run !== undefined && startedAt === null) run.isForgotten = true;
     const times = { startedAt, endedAt: Math.max(endedAt, startedAt ?? 0), elapsedSeconds, reportedAt: now() };
     update({ ...entry, end: { ...end, ...times } });
     startQueued();
