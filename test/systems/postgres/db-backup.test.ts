@@ -11,7 +11,7 @@ import { connectDatabase } from '../../../src/store/database/database.ts';
 import { initialSchema } from '../../../src/store/database/migrations/0001-initial-schema.ts';
 import { createCaller, type Job } from '../../support/api.ts';
 import { bursarProcess, runBursar } from '../../support/command-line.ts';
-import { readOutput, waitForStage } from '../../support/jobs.ts';
+import { readOutput, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { submitJob } from '../../support/ledger.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
@@ -124,7 +124,7 @@ test('bursar backup of PostgreSQL has the zips of waiting jobs, which run after 
   const me = createCaller(source.url, source.userToken);
   let job: Job;
   try {
-    await waitForStage(me, await submitJob(me, { command: 'sleep 600', runtime: 0.2 }), 'RUNNING');
+    await waitForStage(me, await submitJob(me, { command: waitForGoScript, runtime: 0.2 }), 'RUNNING');
     const zip = await createZip({ name: 'waiting\n', content: randomBytes(maxInMemoryBytes) });
     job = await submitJob(me, { command: 'cat name', runtime: 0.1 }, zip);
     assert.match((await runBursar(['backup', backup], source.environment)).stdout, /zips of waiting jobs: 1\)/);

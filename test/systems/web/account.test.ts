@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
 import { type Caller, createCaller } from '../../support/api.ts';
-import { submitShellLine } from '../../support/jobs.ts';
+import { submitShellLine, waitForGoScript } from '../../support/jobs.ts';
 import { firstUsers } from '../../support/server.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { expectAccessible, launchBrowser, type WebBrowser } from '../../support/web-page.ts';
@@ -185,7 +185,7 @@ test('a hidden tab closes its event stream, and misses no event', async () => {
   await setVisibility('hidden');
   await window.clock.runFor(61_000);
   await closed;
-  await submitShellLine(user, '/jobs/hpc_one/', 'sleep 600', { core_number: 2, runtime: 1 });
+  await submitShellLine(user, '/jobs/hpc_one/', waitForGoScript, { core_number: 2, runtime: 1 });
   const quotas = window.waitForRequest((request) => /\/(accounts|quotas)\/$/.test(request.url()));
   await setVisibility('visible');
   await quotas;
