@@ -16,9 +16,7 @@ describe('simulated histories', () => {
     assert.equal(results.length, last - first + 1);
     for (const { seed, problems } of results)
       assert.deepEqual(problems, [], `npm run simulate -- --seed ${seed} --trace`);
-    for (const { seed, jobs, faults } of results) assert.ok(jobs >= 50 && faults > 0, `seed ${seed} shows little`);
-    const averageFaults = results.reduce((sum, { faults }) => sum + faults, 0) / results.length;
-    assert.ok(averageFaults >= 20, `${averageFaults} faults in a history`);
+    for (const { seed, jobs, faults } of results) assert.ok(jobs >= 50 && faults >= 20, `seed ${seed} shows little`);
   });
 
   test('are the same for the same seed', async () => {
