@@ -72,9 +72,10 @@ const config = validateConfig(
       sys: {
         kind: 'batch',
         isolation: 'none',
+        // So little that a tenth of the submissions is refused.
         projects: [
-          { name: 'main', grant: { timeSeconds: 2500, spaceKb: 1_000_000 } },
-          { name: 'side', autoJoin: true, grant: { timeSeconds: 700, spaceKb: 1_000_000 }, retentionDays: 0.002 },
+          { name: 'main', grant: { timeSeconds: 1000, spaceKb: 1_000_000 } },
+          { name: 'side', autoJoin: true, grant: { timeSeconds: 250, spaceKb: 1_000_000 }, retentionDays: 0.002 },
         ],
       },
     },
