@@ -1,4 +1,5 @@
-import { type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
 import { text as readText } from 'node:stream/consumers';
 import { until } from './until.ts';
 
@@ -101,6 +102,7 @@ async function exchange(url: string, method: string, headers: Record<string, str
   const content = encoded && Buffer.from(await encoded.arrayBuffer());
   const type = encoded?.headers.get('content-type');
   const described = { ...(type && { 'content-type': type }), ...(content && { 'content-length': content.length }) };
+  const request = url.startsWith('https:') ? requestHttps : requestHttp;
   const sent = request(url, { method, headers: { ...described, ...headers } });
   sent.end(content);
   return await new Promise<IncomingMessage>((resolve, reject) => sent.once('response', resolve).once('error', reject));
