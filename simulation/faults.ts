@@ -5,27 +5,37 @@ import { randomBetween, type SimulatedProcess, sleep, tasks } from './virtual-ti
 export interface CallFault {
   place: string;
   nth: number;
-  kind: 'kill before' | 'kill after' | 'fail' | 'lose response' | 'delay';
+  /**
+   * `kill during`: the server is killed, and its request still arrives, some time later. `power failure`: server and controller
+   * are killed after the call.
+   */
+  kind: 'kill before' | 'kill during' | 'kill after' | 'power failure' | 'fail' | 'lose response' | 'delay';
 }
 
 /** The result of a call of a server that is dead. Each has its own, so that what waits for it can be collected. */
 export const never = () => new Promise<never>(() => undefined);
+
+/** How late a request of a dead server arrives. */
+const maxLateMs = 30_000;
 
 /** By place and number. */
 let callFaults = new Map<string, CallFault>();
 let calls = new Map<string, number>();
 let appliedFaults: string[] = [];
 let areFaultsEnabled = false;
+let crashController = () => {};
 
 /** How often each place was called. */
 export const callCounts = (): ReadonlyMap<string, number> => calls;
 export const countAppliedFaults = () => appliedFaults.length;
 
-export function resetFaults(faults: readonly CallFault[]): void {
+/** `onPowerFailure` kills the controller. */
+export function resetFaults(faults: readonly CallFault[], onPowerFailure: () => void): void {
   callFaults = new Map(faults.map((fault) => [`${fault.place} ${fault.nth}`, fault]));
   calls = new Map();
   appliedFaults = [];
   areFaultsEnabled = true;
+  crashController = onPowerFailure;
 }
 
 /** From now on every call succeeds. */
@@ -67,17 +77,30 @@ export async function callOutside<T>(place: string, options: CallOptions, call: 
   if (process?.isDead) return await never();
   const fault = nextFault(place)?.kind;
   if (fault === 'kill before') return await killed(process, place);
+  if (fault === 'kill during') {
+    void arriveLate(call);
+    return await killed(process, place);
+  }
   const [min, max] = options.latencyMs ?? [0, 0];
   if (max > 0) await sleep(randomBetween(min, max));
   if (fault === 'delay') await sleep(options.delayMs ?? 30_000);
   if (process?.isDead) return await never();
   if (fault === 'fail') throw options.error(`${place} failed`);
   const result = await call();
-  if (fault === 'kill after') return await killed(process, place);
+  if (fault === 'power failure') crashController();
+  if (fault === 'kill after' || fault === 'power failure') return await killed(process, place);
   if (max > 0) await sleep(randomBetween(min, max));
   if (process?.isDead) return await never();
   if (fault === 'lose response') throw options.error(`the response of ${place} was lost`);
   return result;
+}
+
+/** Does not belong to the server, which is dead by then. */
+async function arriveLate(call: () => Promise<unknown>): Promise<void> {
+  await tasks.run(undefined, async () => {
+    await sleep(randomBetween(100, maxLateMs));
+    await call().catch(() => undefined);
+  });
 }
 
 export function killed(process: SimulatedProcess | undefined, place: string): Promise<never> {
@@ -94,7 +117,8 @@ export function callOutsideSync<T>(place: string, error: () => Error, call: () =
   if (process?.isDead) throw new SimulatedKill();
   if (fault === 'fail') throw error();
   const result = call();
-  if (fault === 'kill after') process?.kill(place);
+  if (fault === 'power failure') crashController();
+  if (fault === 'kill after' || fault === 'power failure') process?.kill(place);
   if (process?.isDead) throw new SimulatedKill();
   return result;
 }

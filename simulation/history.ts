@@ -100,10 +100,10 @@ const zips: Record<Submission['zip'], Buffer> = {
 let isPrepared = false;
 let unexpectedErrors: string[] = [];
 
-function reset(seed: number, faults: readonly CallFault[]): void {
+function reset(seed: number, faults: readonly CallFault[], onPowerFailure = () => {}): void {
   resetTime(seed);
   resetTrace();
-  resetFaults(faults);
+  resetFaults(faults, onPowerFailure);
 }
 
 /** Creates the database and the zips that all histories of this process begin with. */
@@ -147,7 +147,10 @@ export async function runHistory(plan: Plan): Promise<History> {
   mkdirSync(dataFolder, { mode: 0o700 });
   copyFileSync(template, join(dataFolder, 'bursar.db'));
   unexpectedErrors = [];
-  reset(plan.seed, plan.callFaults);
+  reset(plan.seed, plan.callFaults, () => {
+    const lostMs = randomNumber() < 0.3 ? 0 : randomBetween(0, 10_000);
+    tasks.run(undefined, () => scheduler.crashController(lostMs, randomBetween(500, 30_000), randomNumber));
+  });
 
   const db = connectDatabase(config.database, dataFolder);
   const problems: string[] = [];

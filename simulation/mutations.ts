@@ -30,7 +30,7 @@ export const mutations: Mutation[] = [
       inFile(
         'workers/dispatcher.ts',
         "  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }",
-        "  attempt.release(engineRef);\n  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }",
+        "  await releaseJobs(deps, new Map([[job.jobId, engineRef]]), attempt.stopping);\n  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }",
       ),
     ],
   },

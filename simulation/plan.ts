@@ -66,6 +66,8 @@ export const users = ['1', '2', '3'];
 
 type FaultKind = CallFault['kind'];
 const everyKind: FaultKind[] = ['kill before', 'kill after', 'fail', 'lose response', 'delay'];
+/** Requests to the controller that are sent by programs of their own, which outlive a server. */
+const everyKindOfRequest: FaultKind[] = [...everyKind, 'kill during', 'power failure'];
 const killsAndFailures: FaultKind[] = ['kill before', 'fail'];
 
 /**
@@ -74,20 +76,20 @@ const killsAndFailures: FaultKind[] = ['kill before', 'fail'];
  */
 const places: Record<string, [typicalCalls: number, kinds: FaultKind[]]> = {
   transaction: [600, everyKind],
-  commit: [500, ['kill before', 'kill after', 'fail']],
+  commit: [500, ['kill before', 'kill after', 'power failure', 'fail']],
   write: [5000, killsAndFailures],
   read: [4000, ['fail']],
   file: [700, killsAndFailures],
   'engine.open': [3, everyKind],
-  'engine.submit': [55, everyKind],
-  'engine.release': [55, everyKind],
+  'engine.submit': [55, everyKindOfRequest],
+  'engine.release': [55, everyKindOfRequest],
   'engine.find': [10, everyKind],
   'engine.observe': [120, everyKind],
   'engine.readEndRecords': [60, everyKind],
   'engine.preventStart': [3, everyKind],
   'engine.inspectMissing': [5, everyKind],
-  'engine.discard': [3, everyKind],
-  'engine.cancel': [10, everyKind],
+  'engine.discard': [3, everyKindOfRequest],
+  'engine.cancel': [10, everyKindOfRequest],
   'engine.forget': [50, everyKind],
   'spool.receive': [55, everyKind],
   'spool.storeForJob': [8, everyKind],

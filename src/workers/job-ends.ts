@@ -15,7 +15,7 @@ export type FinishedObservation = Extract<Observation, { kind: 'finished' }>;
 /** Workspaces that are measured at the same time. */
 const concurrency = 8;
 /** A job that its system ends again and again before its start is not submitted any more. */
-const maxTries = 5;
+export const maxTries = 5;
 
 /** Reading more of the files of a job than this many times `limits.files` would only delay its end, and that of others. */
 const maxMeasuredFactor = 10;
