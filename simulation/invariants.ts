@@ -8,7 +8,6 @@ import type { JobRequest, Outcome } from '../src/domain/jobs/job.ts';
 import type { Db } from '../src/store/database/handle.ts';
 import type { Tables } from '../src/store/database/tables.ts';
 import { verifyLedger } from '../src/store/ledger/verify-ledger.ts';
-import { maxTries } from '../src/workers/job-ends.ts';
 import type { Run } from './nodes.ts';
 import type { Plan } from './plan.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -118,7 +117,7 @@ function checkSubmission({ id, answer }: SentSubmission, jobs: readonly Job[]): 
 
 /** Outcome and charge are what happened on the node. */
 function checkJob(job: Job, known: SentSubmission, run: Run | undefined, charged = 0): string[] {
-  const allowed = allowedOutcomes(job, known, run, toTimeLimitSeconds(known.runtimeHours));
+  const allowed = allowedOutcomes(known, run, toTimeLimitSeconds(known.runtimeHours));
   const problems: string[] = [];
   const { job_id: jobId, outcome, units } = job;
   const { runtimeHours } = JSON.parse(job.request) as JobRequest;
@@ -135,18 +134,13 @@ function checkJob(job: Job, known: SentSubmission, run: Run | undefined, charged
 }
 
 function allowedOutcomes(
-  { tries }: Job,
   { isRefused, isCancelRequested }: SentSubmission,
   run: Run | undefined,
   limitSeconds: number,
 ): Outcome[] {
   const possible: Outcome[] = isCancelRequested ? ['cancelled'] : [];
-  if (run === undefined) {
-    if (isRefused) possible.push('rejected');
-    // Before that, a job that its system ended before it started is submitted again.
-    if (tries >= maxTries) possible.push('node_failed');
-    return possible;
-  }
+  // A job that never ran is submitted again until it does.
+  if (run === undefined) return isRefused ? ['rejected', ...possible] : possible;
   // A controller that was down stops it late, and one that missed its end reports that it reached its limit.
   if (secondsOf(run) >= limitSeconds - toleranceSeconds) possible.push('timed_out');
   switch (run.stoppedBy) {

@@ -14,8 +14,8 @@ export type FinishedObservation = Extract<Observation, { kind: 'finished' }>;
 
 /** Workspaces that are measured at the same time. */
 const concurrency = 8;
-/** A job that its system ends again and again before its start is not submitted any more. */
-export const maxTries = 5;
+/** A job that its system has ended so often before its start is not submitted any more. */
+const maxUnstartedEnds = 5;
 
 /** Reading more of the files of a job than this many times `limits.files` would only delay its end, and that of others. */
 const maxMeasuredFactor = 10;
@@ -45,16 +45,28 @@ export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): J
   /** The jobs whose ends are being stored. */
   const inProgress = new Set<string>();
   const batches = new Set<Promise<unknown>>();
+  /**
+   * How often the system has ended a job before its start. Not stored: after a restart the job may be submitted a few times more.
+   * `tries` would count submissions that a crash of the server has interrupted, too.
+   */
+  const unstartedEnds = new Map<string, number>();
 
   /** Returns whether the end is stored. */
   async function storeEnd(observation: FinishedObservation, record: EndRecord | undefined): Promise<boolean> {
     const { jobId } = observation;
     try {
       if (stopping.signal.aborted) return false;
-      const result = await storeJobEnd(deps, observation, record, stopping.signal);
-      if (result === 'requeued') onRequeued();
-      // The engine may forget a job only when its end is stored: now, or earlier, by a process that was killed then.
-      if (result === 'stored') await forget(jobId);
+      const count = (unstartedEnds.get(jobId) ?? 0) + 1;
+      const result = await storeJobEnd(deps, observation, record, count < maxUnstartedEnds, stopping.signal);
+      if (result === 'requeued') {
+        unstartedEnds.set(jobId, count);
+        onRequeued();
+      }
+      if (result === 'stored') {
+        unstartedEnds.delete(jobId);
+        // The engine may forget a job only when its end is stored: now, or earlier, by a process that was killed then.
+        await forget(jobId);
+      }
       return result === 'stored';
     } catch (error) {
       if (!stopping.signal.aborted) {
@@ -134,6 +146,7 @@ async function storeJobEnd(
   deps: LeasedSystemDeps,
   observation: FinishedObservation,
   record: EndRecord | undefined,
+  mayRequeue: boolean,
   signal: AbortSignal,
 ): Promise<'stored' | 'requeued' | 'unchanged'> {
   const { db, lease, engine, system, workspaces, now, log } = deps;
@@ -141,9 +154,9 @@ async function storeJobEnd(
   if (job === undefined) return 'stored';
   if (job.engineRef !== observation.ref) return 'unchanged';
   const isCancelRequested = job.cancelRequestedBy !== null;
-  // Users have not seen the job running: nothing but its place in the queue changes.
-  const mayRequeue = job.status.state === 'queued' && job.tries < maxTries;
-  if (mayRequeue && wasEndedBeforeStart(observation, record, isCancelRequested)) {
+  // As long as users have not seen the job running, nothing but its place in the queue changes.
+  const canRequeue = mayRequeue && job.status.state === 'queued';
+  if (canRequeue && wasEndedBeforeStart(observation, record, isCancelRequested)) {
     if (!(await lease.transaction((tx) => requeueJob(tx, job.jobId, observation.ref, now())))) return 'unchanged';
     log.warn(
       { hpc: system.name, jobId: job.jobId, ref: observation.ref },
