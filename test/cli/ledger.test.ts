@@ -211,7 +211,7 @@ describe('bursar ledger verify', () => {
   test('succeeds on a ledger that balances, as text and as JSON', async () => {
     const { code, stdout, stderr } = await verify();
     assert.deepEqual([code, stderr], [0, '']);
-    const proof = await assertLedgerBalances(fixture.admin);
+    const proof = await assertLedgerBalances(fixture.server);
     assert.equal(stdout, `The ledger balances: ${proof.accounts} accounts, ${proof.entries} entries.\n`);
     assert.deepEqual(parseOutput<LedgerVerification>(await verify('--json')), proof);
   });
@@ -229,7 +229,7 @@ describe('bursar ledger verify', () => {
     } finally {
       await fixture.tamper('update accounts set granted = granted - 1000 where id = ?', id);
     }
-    await assertLedgerBalances(fixture.admin);
+    await assertLedgerBalances(fixture.server);
   });
 
   test('the admin endpoint finds a change of any total, and balances again after it is undone', async () => {
@@ -241,7 +241,7 @@ describe('bursar ledger verify', () => {
       assert.equal(balanced, false, column);
       assert.match(problems[0] ?? '', new RegExp(`^account ${id}: `), column);
     }
-    await assertLedgerBalances(fixture.admin);
+    await assertLedgerBalances(fixture.server);
   });
 
   test('finds a job whose state contradicts its hold', async () => {
@@ -254,7 +254,7 @@ describe('bursar ledger verify', () => {
       problems.some((problem) => problem.includes(`job ${job.id}`)),
       String(problems),
     );
-    await assertLedgerBalances(fixture.admin);
+    await assertLedgerBalances(fixture.server);
   });
 
   test('finds an inserted entry, the only tampering that the database allows', async () => {

@@ -96,7 +96,7 @@ describe('the files of running jobs', () => {
   });
 
   test('the ledger balances', async () => {
-    await assertLedgerBalances(fixture.admin);
+    await assertLedgerBalances(fixture.server);
   });
 });
 

@@ -1,49 +1,42 @@
-import { spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Program } from '../../../simulation/nodes.ts';
 import { type EngineJob, startDirectoryOf } from '../../../src/engines/engine.ts';
 import { resolveCommand } from '../../../src/engines/local/command.ts';
+import type { RunningProcess } from '../../../src/shell/process.ts';
+import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
+
+/** A process of tests has several hundred megabytes: its own forks would take a tenth of the CPU time of all tests. */
+const spawnClient = createSpawnClient();
+
+/** Runs a program in a folder, with its output in two files. The shell stays, because its exit code tells a signal. */
+const script = 'cd "$1"; stdout=$2 stderr=$3; shift 3; "$@" >>"$stdout" 2>>"$stderr"';
+const killedCode = 128 + constants.signals.SIGKILL;
 
 /** Runs a job of the simulated scheduler as a process, without the supervisor that the local engine needs. */
 export function startProcess(job: EngineJob): Program {
-  const { promise, resolve } = Promise.withResolvers<number>();
-  let pid: number | undefined;
+  let child: RunningProcess | undefined;
   let isStopped = false;
-  const stop = () => {
-    isStopped = true;
-    if (pid !== undefined) killGroup(pid);
+  return {
+    ended: run(),
+    stop() {
+      isStopped = true;
+      child?.kill();
+    },
   };
-  void start();
-  return { ended: promise, stop };
 
-  async function start(): Promise<void> {
+  async function run(): Promise<number> {
     const directory = startDirectoryOf(job);
     const path = process.env.PATH ?? '/usr/bin:/bin';
     const command = await resolveCommand(job.command, { directory, path, canSee: async () => true });
-    if (isStopped) return resolve(128 + constants.signals.SIGKILL);
-    if ('rejected' in command) return resolve(127);
-    const [stdout, stderr] = [job.workspace.stdout, job.workspace.stderr].map((file) => openSync(file, 'a', 0o600));
-    const env = { PATH: path, HOME: directory, LANG: 'C.UTF-8', BURSAR_JOB_ID: job.jobId };
-    const child = spawn(command.program, command.args, {
-      cwd: directory,
-      env,
-      detached: true,
-      stdio: ['ignore', stdout, stderr],
-    });
-    for (const file of [stdout, stderr]) if (file !== undefined) closeSync(file);
-    pid = child.pid;
-    child.once('error', () => resolve(126));
-    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
-    if (isStopped) stop();
-  }
-}
-
-/** Ends the process and everything that it has started. */
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch {
-    // It has ended.
+    if ('rejected' in command) return 127;
+    if (isStopped) return killedCode;
+    const { stdout, stderr } = job.workspace;
+    const environment = { PATH: path, HOME: directory, LANG: 'C.UTF-8', BURSAR_JOB_ID: job.jobId };
+    const argv = ['/bin/sh', '-c', script, 'sh', directory, stdout, stderr, command.program, ...command.args];
+    child = await spawnClient.startProcess(argv, { label: job.jobId, environment }, undefined);
+    // Nothing comes out of them, but their end is awaited.
+    for (const output of [child.stdout, child.stderr]) output.resume();
+    if (isStopped) child.kill();
+    return (await child.closed) ?? killedCode;
   }
 }

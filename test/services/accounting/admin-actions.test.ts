@@ -25,7 +25,7 @@ before(async () => {
   admin = fixture.admin;
 });
 after(async () => {
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
   await fixture.dispose();
 });
 
@@ -209,10 +209,10 @@ describe('actions of administrators', () => {
       const { status, text } = await postAsAdmin(admin, `/admin/grants/${shared}${suffix}`, body);
       assert.ok(status === 201 || status === 409, text);
       statuses.add(status);
-      if (i % 20 === 0) await assertLedgerBalances(admin);
+      if (i % 20 === 0) await assertLedgerBalances(fixture.server);
     }
     assert.deepEqual([...statuses].sort(), [201, 409]);
-    await assertLedgerBalances(admin);
+    await assertLedgerBalances(fixture.server);
     for (const user of users) await assertStatementAddsUp(await fixture.user(user), shared);
   });
 

@@ -55,7 +55,7 @@ before(async () => {
   ];
 });
 after(async () => {
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
   await fixture.dispose();
 });
 

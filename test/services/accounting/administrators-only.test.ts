@@ -15,7 +15,7 @@ before(async () => {
   await fixture.user('302401');
 });
 after(async () => {
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
   await fixture.dispose();
 });
 

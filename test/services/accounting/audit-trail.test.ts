@@ -36,7 +36,7 @@ before(async () => {
   await topUp(admin, '302403', 1);
 });
 after(async () => {
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
   await fixture.dispose();
 });
 

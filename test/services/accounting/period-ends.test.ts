@@ -82,7 +82,7 @@ describe('a project without a current period', () => {
     const response = await postAsAdmin(admin, `/admin/grants/${project}/refunds/`, body);
     assert.equal(response.status, 201, response.text);
     await assertStatementAddsUp(me, project);
-    await assertLedgerBalances(admin);
+    await assertLedgerBalances(fixture.server);
   });
 
   test('accepts jobs again in the next period', async () => {

@@ -73,7 +73,7 @@ export async function openPeriodFixture() {
     },
 
     async close(): Promise<void> {
-      await assertLedgerBalances(admin);
+      await assertLedgerBalances(fixture.server);
       await fixture.dispose();
     },
   };

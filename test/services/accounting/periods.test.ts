@@ -96,7 +96,7 @@ describe('a new period', () => {
       return movements.some(({ kind, change }) => kind === 'expire' && change === -2800) ? true : undefined;
     });
     assert.equal(await fixture.getTimeLeft('302205', project), 3600, 'the job does not use the new grant');
-    await assertLedgerBalances(admin);
+    await assertLedgerBalances(fixture.server);
 
     releaseJob(fixture.server, job);
     await me.waitUntilFinished(job);
@@ -109,7 +109,7 @@ describe('a new period', () => {
       return movements.some(({ kind, change }) => kind === 'expire' && change === used - 7200) ? true : undefined;
     });
     await assertStatementAddsUp(me, project);
-    await assertLedgerBalances(admin);
+    await assertLedgerBalances(fixture.server);
   });
 
   test('that starts later leaves the current one valid until then', async () => {

@@ -33,7 +33,7 @@ before(async () => {
   me = await fixture.user('301901');
 });
 after(async () => {
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
   await fixture.dispose();
 });
 

@@ -43,7 +43,7 @@ before(async () => {
   });
 });
 after(async () => {
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
   await fixture.dispose();
 });
 
@@ -200,7 +200,7 @@ describe('an overrun', () => {
     await postCreated<Account[]>(fixture.admin, `/admin/grants/${defaultProjectPath}/refunds/`, refund);
     assert.ok((await getQuota(me)).time_left > 0);
     await assertStatementAddsUp(me);
-    await assertLedgerBalances(fixture.admin);
+    await assertLedgerBalances(fixture.server);
   });
 });
 
@@ -242,6 +242,6 @@ describe('an overrun that empties the pool', () => {
     await postCreated<Account[]>(fixture.admin, `/admin/grants/${project}/`, topUpReserve);
     assert.equal((await otherMember.quota('hpc_one', 'narrow')).time_left, 10);
     await runJob(otherMember, { command: 'true', runtime: 10 / 3600 }, undefined, project);
-    await assertLedgerBalances(fixture.admin);
+    await assertLedgerBalances(fixture.server);
   });
 });

@@ -41,7 +41,7 @@ export async function openStatementFixture(): Promise<StatementFixture> {
     me,
     jobs: [first, second],
     async close() {
-      await assertLedgerBalances(fixture.admin);
+      await assertLedgerBalances(fixture.server);
       await fixture.dispose();
     },
   };

@@ -37,7 +37,7 @@ before(async () => {
   admin = fixture.admin;
 });
 after(async () => {
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
   await fixture.dispose();
 });
 

@@ -34,7 +34,7 @@ before(async () => {
   await setManager('active');
 });
 after(async () => {
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
   await fixture.dispose();
 });
 

@@ -41,7 +41,7 @@ before(async () => {
   me = await fixture.user('301751');
 });
 after(async () => {
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
   await fixture.dispose();
 });
 

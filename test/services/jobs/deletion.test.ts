@@ -32,7 +32,7 @@ before(async () => {
   me = await fixture.user('301701');
 });
 after(async () => {
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
   await fixture.dispose();
 });
 

@@ -236,6 +236,6 @@ describe('the eight classic faults, 6 to 8: ends, rejections and history', () =>
   });
 
   test('the ledger balances after all tests', async () => {
-    await assertLedgerBalances(fixture.admin);
+    await assertLedgerBalances(fixture.server);
   });
 });

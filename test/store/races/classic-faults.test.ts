@@ -227,6 +227,6 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
   });
 
   test('the ledger balances after all tests', async () => {
-    await assertLedgerBalances(fixture.admin);
+    await assertLedgerBalances(fixture.server);
   });
 });

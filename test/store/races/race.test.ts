@@ -43,7 +43,7 @@ function countStatuses(responses: ApiResponse[]): Record<number, number> {
 }
 
 async function assertBalancedEverywhere(): Promise<void> {
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
   const { code, stdout, stderr } = await fixture.bursar('ledger', 'verify');
   assert.equal(code, 0, stdout + stderr);
   assert.match(stdout, /^The ledger balances: \d+ accounts, \d+ entries\.\n$/);
@@ -107,7 +107,7 @@ describe('a hundred concurrent submissions, with quota for exactly one', () => {
       (await me.quota(defaultProject.hpc, defaultProject.project)).time_left,
       granted - (charged?.used ?? Number.NaN),
     );
-    await assertLedgerBalances(fixture.admin);
+    await assertLedgerBalances(fixture.server);
   });
 });
 
@@ -142,7 +142,7 @@ test('accepts one of many concurrent submissions by members whose pool is enough
   }
   const caller = await fixture.user(accepted.body.owner);
   await cancelJob(caller, accepted.body);
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
 });
 
 test('accepts one of many concurrent submissions if the space is enough for one zip', async () => {
@@ -161,7 +161,7 @@ test('accepts one of many concurrent submissions if the space is enough for one 
   assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).space_left, 4);
   assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, granted + 1_000_000 - 360);
   await cancelJob(me, job);
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
 });
 
 test('concurrent top-ups with one idempotency key are one top-up with one response', async () => {

@@ -48,7 +48,7 @@ async function assertDeleted(job: Job): Promise<void> {
   assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).space_left, 50_000);
   assert.equal((await listJobMovements(me, job, 'space')).filter(({ kind }) => kind === 'free').length, 1);
   await assertStatementAddsUp(me);
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
 }
 
 test('SIGKILL during a deletion: the next start removes the remaining files, and the space is freed once', async () => {
@@ -91,5 +91,5 @@ test('SIGKILL during a cancellation: the request survives the restart, and the j
     (await owner.quota(defaultProject.hpc, defaultProject.project)).time_left,
     before - (charged?.used ?? Number.NaN),
   );
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
 });

@@ -41,5 +41,5 @@ test('a server killed at random times announces each job once and deletes each j
     assert.equal((await listEvents(job, 'job.expiring')).length, 1);
     assert.equal((await listEvents(job, 'job.deleted')).length, 1);
   }
-  await assertLedgerBalances(fixture.admin);
+  await assertLedgerBalances(fixture.server);
 });
