@@ -18,6 +18,7 @@ import {
   listJobMovements,
   postAsAdmin,
   runJob,
+  verifyLedgerOf,
 } from '../support/ledger.ts';
 import type { ProgramOutcome } from '../support/program.ts';
 
@@ -236,7 +237,7 @@ describe('bursar ledger verify', () => {
     const id = await findCapId();
     for (const column of ['granted', 'held', 'posted', 'overrun']) {
       await fixture.tamper(`update accounts set ${column} = ${column} + 1 where id = ?`, id);
-      const { balanced, problems } = await getLedgerVerification(fixture.admin);
+      const { balanced, problems } = await verifyLedgerOf(fixture.server);
       await fixture.tamper(`update accounts set ${column} = ${column} - 1 where id = ?`, id);
       assert.equal(balanced, false, column);
       assert.match(problems[0] ?? '', new RegExp(`^account ${id}: `), column);
@@ -247,7 +248,7 @@ describe('bursar ledger verify', () => {
   test('finds a job whose state contradicts its hold', async () => {
     // On a system that does not exist: otherwise a worker could end the job again meanwhile.
     await fixture.tamper("update jobs set state = 'running', hpc = '' where id = ?", job.id);
-    const { balanced, problems } = await getLedgerVerification(fixture.admin);
+    const { balanced, problems } = await verifyLedgerOf(fixture.server);
     await fixture.tamper("update jobs set state = 'ended', hpc = ? where id = ?", defaultProject.hpc, job.id);
     assert.equal(balanced, false);
     assert.ok(

@@ -28,21 +28,20 @@ test('the linter refuses an effect that returns anything but a function', (t) =>
   t.after(() => rmSync(folder, { recursive: true }));
   const config = { plugins: [resolve('web/effect-results.grit')], linter: { rules: { preset: 'none' } } };
   writeFileSync(join(folder, 'biome.json'), JSON.stringify(config));
-  const lint = (code: string) => {
-    writeFileSync(join(folder, 'example.ts'), `${code}\n`);
-    const { status, stdout, stderr } = spawnSync(resolve('node_modules/.bin/biome'), ['lint', 'example.ts'], {
+  const lint = (name: string, examples: readonly string[]) => {
+    for (const [index, code] of examples.entries()) writeFileSync(join(folder, `${name}${index}.ts`), `${code}\n`);
+    const files = examples.map((_, index) => `${name}${index}.ts`);
+    const { status, stdout, stderr } = spawnSync(resolve('node_modules/.bin/biome'), ['lint', ...files], {
       cwd: folder,
       encoding: 'utf8',
     });
     return { status, output: stdout + stderr };
   };
-  for (const code of refused) {
-    const { status, output } = lint(code);
-    assert.equal(status, 1, `${code}\n${output}`);
-    assert.match(output, /Write an effect as an arrow function with a block/);
-  }
-  for (const code of accepted) {
-    const { status, output } = lint(code);
-    assert.equal(status, 0, `${code}\n${output}`);
-  }
+  const { status, output } = lint('refused', refused);
+  assert.equal(status, 1, output);
+  assert.match(output, /Write an effect as an arrow function with a block/);
+  for (const [index, code] of refused.entries())
+    assert.ok(output.includes(`refused${index}.ts:1:`), `${code}\n${output}`);
+  const { status: acceptedStatus, output: acceptedOutput } = lint('accepted', accepted);
+  assert.equal(acceptedStatus, 0, acceptedOutput);
 });

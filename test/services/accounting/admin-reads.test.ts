@@ -16,6 +16,7 @@ import {
   listJobMovements,
   postCreated,
   runJob,
+  verifyLedgerOf,
 } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/problems.ts';
 import { createZip } from '../../support/zip.ts';
@@ -266,7 +267,7 @@ describe('usage', () => {
     const inHome = [job.owner, job.project] as const;
     // Only a direct database change can move a charge to another month.
     await fixture.tamper("update monthly_usage set month = '2001-01' where user_id = ? and project_id = ?", ...inHome);
-    const { problems } = await getLedgerVerification(admin);
+    const { problems } = await verifyLedgerOf(fixture.server);
     assert.match(
       problems.join('\n'),
       /^user 302402: the usage of project \d+ in 2001-01 is not the sum of its entries$/m,
