@@ -49,11 +49,8 @@ const maxErrorLines = 30;
 /** The SQL of both databases differs, and they conflict in other ways. */
 const runsOnBothDatabases = (file: string) => /^test\/(store|workers)\//.test(file);
 
-/**
- * Files of a folder share a process: loading the modules takes more CPU time than most files take for their tests. Files that
- * start other processes do not, because they mostly wait.
- */
-const maxGroupSize = 24;
+/** Files share a process: loading the modules takes more CPU time than most files take for their tests. */
+const maxGroupSize = 32;
 const startsSimulation = (file: string) => findImports(file).has('simulation/run-seeds.ts');
 /** Tests that import it use the cluster of this run; those that import slurm-cluster.ts start their own. */
 const sharedClusterModule = 'test/support/shared-cluster.ts';
@@ -62,8 +59,8 @@ const usesSharedCluster = (file: string) => findImports(file).has(sharedClusterM
 const usesOwnCluster = (file: string) =>
   findImports(file, new Set([sharedClusterModule])).has('test/support/slurm-cluster.ts');
 const usesSlurm = (file: string) => usesSharedCluster(file) || usesOwnCluster(file);
-/** The folder right under test/, test/systems/ or test/long/. */
-const areaOf = (file: string) => /^test\/(?:(?:systems|long)\/)?[^/]+/.exec(file)?.[0] ?? file;
+/** Only files of the same area share a process. Those of these two folders mostly wait, so each of their folders is one. */
+const areaOf = (file: string) => /^test\/(systems|long)\/[^/]+/.exec(file)?.[0] ?? 'test';
 
 const options = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
 const namedFiles = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
