@@ -50,7 +50,7 @@ const maxErrorLines = 30;
 const runsOnBothDatabases = (file: string) => /^test\/(store|workers)\//.test(file);
 
 /** Files share a process: loading the modules takes more CPU time than most files take for their tests. */
-const maxGroupSize = 32;
+const maxGroupSize = 24;
 const startsSimulation = (file: string) => findImports(file).has('simulation/run-seeds.ts');
 /** Tests that import it use the cluster of this run; those that import slurm-cluster.ts start their own. */
 const sharedClusterModule = 'test/support/shared-cluster.ts';
@@ -66,7 +66,7 @@ const options = process.argv.slice(2).filter((argument) => argument.startsWith('
 const namedFiles = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
 const isSystemsRun = options.includes('--systems');
 // More than the CPUs, because most tests mostly wait.
-const concurrency = availableParallelism() + (isSystemsRun ? 2 : 1);
+const concurrency = availableParallelism() + 2;
 
 /** Tests that damage a cluster have their own, often several. Two at a time would run into the time limits of Slurm. */
 let isSlurmTaskRunning = false;
@@ -126,14 +126,14 @@ function planTasks(all: readonly string[]): Task[] {
     ),
     ...(hasPostgres ? groupFiles(postgresFiles) : []).map((files): Task => ({ files, database: 'postgres' })),
   ];
-  return planned.toSorted((a, b) => startOrder(a) - startOrder(b));
+  // The last folders first: those of workers and web pages wait most, which takes no time while others compute.
+  return planned.toReversed().toSorted((a, b) => startOrder(a) - startOrder(b));
 }
 
-/** The longest first, so that no run ends by waiting for one: the simulation, Slurm, large groups. */
-function startOrder({ files: [file = '', ...others] }: Task): number {
-  if (startsSimulation(file)) return -2 * maxGroupSize;
-  if (usesSlurm(file)) return -maxGroupSize;
-  return -others.length;
+/** The longest first, so that no run ends by waiting for one. */
+function startOrder({ files: [file = ''] }: Task): number {
+  if (startsSimulation(file)) return 1;
+  return usesSlurm(file) ? 2 : 3;
 }
 
 /** Named files are not grouped: each then runs as it does alone. */
