@@ -126,14 +126,15 @@ function planTasks(all: readonly string[]): Task[] {
     ),
     ...(hasPostgres ? groupFiles(postgresFiles) : []).map((files): Task => ({ files, database: 'postgres' })),
   ];
-  // The last folders first: those of workers and web pages wait most, which takes no time while others compute.
-  return planned.toReversed().toSorted((a, b) => startOrder(a) - startOrder(b));
+  return planned.toSorted((a, b) => startOrder(a) - startOrder(b));
 }
 
-/** The longest first, so that no run ends by waiting for one. */
-function startOrder({ files: [file = ''] }: Task): number {
-  if (startsSimulation(file)) return 1;
-  return usesSlurm(file) ? 2 : 3;
+/** The longest first, so that no run ends by waiting for one: the simulation, Slurm, groups that wait, large groups. */
+function startOrder({ files: [file = '', ...others] }: Task): number {
+  if (startsSimulation(file)) return -4 * maxGroupSize;
+  if (usesSlurm(file)) return -3 * maxGroupSize;
+  const waits = [file, ...others].some((name) => /^test\/(cli|workers)\//.test(name));
+  return -others.length - (waits ? maxGroupSize : 0);
 }
 
 /** Named files are not grouped: each then runs as it does alone. */
