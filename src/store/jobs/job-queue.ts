@@ -81,8 +81,16 @@ export async function claimDueJob(
   return row && toJobRecord(row);
 }
 
-/** There is no job with the id 0: SQL has no empty list. */
-const joinIds = (ids: readonly number[]) => sql.join([0, ...ids]);
+/**
+ * A list that is never empty, because SQL has no empty one, and has one of few lengths: the databases prepare a statement for
+ * each. No job has the id 0.
+ */
+function joinIds(ids: readonly number[]) {
+  const length = Math.ceil((ids.length + 1) / idListStep) * idListStep;
+  return sql.join([...ids, ...Array<number>(length - ids.length).fill(0)]);
+}
+
+const idListStep = 16;
 
 /** Counts the jobs that the engine of a system has, by user. A user without any is missing. */
 export async function countJobsInEngine(

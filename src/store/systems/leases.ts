@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db, Tx } from '../database/handle.ts';
+import { type Param, prepareQuery } from '../database/prepared.ts';
 
 /**
  * The exclusive right to some work until it expires. Each acquisition gets a greater fencing token (column `term`),
@@ -23,13 +24,8 @@ export async function acquireLease(
 ): Promise<Lease | undefined> {
   const now = currentTimeMs(db);
   // Instances that wait for a lease look every second. A read is much cheaper than a write that changes nothing.
-  const held = db
-    .selectFrom('leases')
-    .select('name')
-    .where('name', '=', name)
-    .where('holder', '!=', holder)
-    .where('expires_at', '>', now);
-  if ((await held.executeTakeFirst()) !== undefined) return undefined;
+  const [held] = await selectLeaseOfOther(db, { name, holder });
+  if (held !== undefined) return undefined;
   const row = await db
     .insertInto('leases')
     .values({ name, holder, term: 1, expires_at: sql`${now} + ${durationMs}` })
@@ -47,6 +43,15 @@ export async function acquireLease(
     .executeTakeFirst();
   return row && { name, fencingToken: row.term };
 }
+
+const selectLeaseOfOther = prepareQuery((db, param: Param<{ name: string; holder: string }>) =>
+  db
+    .selectFrom('leases')
+    .select('term')
+    .where('name', '=', param('name'))
+    .where('holder', '!=', param('holder'))
+    .where('expires_at', '>', currentTimeMs(db)),
+);
 
 /** Extends a lease. Returns false if another instance has acquired it. */
 export async function renewLease(db: Db, { name, fencingToken: term }: Lease, durationMs: number): Promise<boolean> {
@@ -75,11 +80,19 @@ export async function releaseAllLeases(db: Db): Promise<void> {
  * holder are committed before the next holder begins, or not at all.
  */
 export async function requireLease(tx: Tx, { name, fencingToken: term }: Lease): Promise<void> {
-  const query = tx.selectFrom('leases').select('term').where('name', '=', name).where('term', '=', term);
-  const row = await (tx.backend.dialect.locksRows ? query.forShare() : query).executeTakeFirst();
+  const [row] = await selectOwnLease(tx, { name, term });
   if (row !== undefined) return;
   throw new BursarError('lease_lost', `Another instance has acquired the lease ${name}.`, { transient: true });
 }
+
+const selectOwnLease = prepareQuery((db, param: Param<{ name: string; term: number }>) => {
+  const lease = db
+    .selectFrom('leases')
+    .select('term')
+    .where('name', '=', param('name'))
+    .where('term', '=', param('term'));
+  return db.backend.dialect.locksRows ? lease.forShare() : lease;
+});
 
 /** The clock of the database server is the same for all instances. */
 function currentTimeMs(db: Db): RawBuilder<number> {
