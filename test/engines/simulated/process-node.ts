@@ -5,7 +5,7 @@ import { resolveCommand } from '../../../src/engines/local/command.ts';
 import type { RunningProcess } from '../../../src/shell/process.ts';
 import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
 
-/** A process of tests has several hundred megabytes: its own forks would take a tenth of the CPU time of all tests. */
+/** A process of tests has several hundred megabytes: its own forks would take up to a tenth of its CPU time. */
 const spawnClient = createSpawnClient();
 
 /** Runs a program in a folder, with its output in two files. The shell stays, because its exit code tells a signal. */
