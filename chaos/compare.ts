@@ -80,7 +80,8 @@ export function compareJob(
     const isRight =
       (outcome === 'succeeded' && end.result === '0') ||
       (outcome === 'failed' && (end.result === 'SEGV' ? exitCode === null : exitCode === Number(end.result)));
-    if (!isRight) return differ('wrong outcome', `it ended with ${end.result}, stored as ${described}`);
+    const text = `it ended with ${end.result}, stored as ${described}${describeNextKill(end.at, kills.nodes)}`;
+    if (!isRight) return differ('wrong outcome', text);
     return isCharge(chargedSeconds / job.cores, end.at - start, heldSeconds)
       ? null
       : differ('wrong charge', `it ran for ${end.at - start} s on ${job.cores} cores and paid ${chargedSeconds} s`);
@@ -104,6 +105,12 @@ export function compareJob(
   if (isFree ? chargedSeconds > 0 : chargedSeconds < job.cores || chargedSeconds > limit)
     return differ('wrong charge', `${described}, paid ${chargedSeconds} s on ${job.cores} cores`);
   return null;
+}
+
+/** The wrapper writes its record after the job has written its own: a node that is killed between them leaves only one. */
+function describeNextKill(endAt: number, nodeKills: readonly number[]): string {
+  const next = nodeKills.find((at) => at / 1000 >= endAt);
+  return next === undefined ? '' : `; a node was killed ${Math.round(next / 1000 - endAt)} s later`;
 }
 
 /** A job pays for the time that cores were held for it, for no less than its script ran, and for at least one second. */

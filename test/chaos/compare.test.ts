@@ -25,6 +25,15 @@ const noKills: Kills = { nodes: [], controllers: [] };
 const ran = 'start 100\nend 105 0\n';
 
 describe('compareJob', () => {
+  test('a wrong outcome says how long after the end of the job a node was killed', () => {
+    const kills = { nodes: [90_000, 107_000, 300_000], controllers: [] };
+    const difference = compareJob(submitted(exit), [stored({ outcome: 'node_failed' })], parseOwnRecord(ran), kills);
+    assert.match(
+      difference?.text ?? '',
+      /^u1-1: it ended with 0, stored as node_failed .*; a node was killed 2 s later$/,
+    );
+  });
+
   const cases: [string, SubmittedJob, StoredJob[], string, Difference | null][] = [
     ['a job that ended and paid as it ran', submitted(exit), [stored()], ran, null],
     ['an accepted job that is not stored', submitted(exit), [], '', 'lost'],

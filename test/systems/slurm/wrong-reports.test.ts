@@ -66,7 +66,7 @@ describe('jobs that Slurm reports wrongly', { concurrency: true }, () => {
     const writtenAt = (await stat(recordFile)).ctimeMs / 1000;
     const charged = await chargedSeconds(job);
     assert.ok(
-      end - start <= charged && charged <= Math.max(end, writtenAt) - slurmStart,
+      end - start <= charged && charged <= Math.max(end - start, writtenAt - slurmStart),
       `${charged} s charged, recorded ${record}, written at ${writtenAt}, started by Slurm at ${slurmStart}`,
     );
   });
