@@ -75,11 +75,13 @@ describe('the files of running jobs', () => {
     assert.equal(end.reason, 'it created more files and folders than allowed');
   });
 
-  test('a job that has left too many files has failed, whenever it was measured; its folders cannot be listed', async () => {
+  test('a job that has left too many files has failed; its folders cannot be listed', async () => {
     const me = await fixture.user('423');
-    const job = await submit(me, `mkdir d; for i in $(seq ${maxFiles}); do ln -s x d/l$i; done; echo one > file`);
-    const end = await endOf(me, job);
-    assert.equal(end.outcome, 'output_exceeded');
+    const line = `mkdir d; for i in $(seq ${maxFiles}); do ln -s x d/l$i; done; echo one > file`;
+    const { body: job } = await submitShellLine(me, '/jobs/hpc_two/', line);
+    const { outcome, reason } = await endOf(me, job);
+    assert.equal(outcome, 'output_exceeded');
+    assert.match(reason, /^it left 10\d files and folders, and the limit is 100 /);
     const filesPath = jobPath(job).replace('/jobs/', '/files/');
     const listed = await me.get<{ code: string }>(filesPath);
     assert.deepEqual([listed.status, listed.body.code], [409, 'too_many_files']);
