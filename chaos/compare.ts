@@ -11,6 +11,8 @@ export interface StoredJob {
   chargedSeconds: number;
   /** How long Slurm held cores for it; 0 if neither Slurm nor its wrapper recorded it. */
   heldSeconds: number;
+  /** Whether its wrapper wrote an end record. */
+  hasEndRecord: boolean;
   /** When the end was stored, in milliseconds since 1970; null if it was not. */
   endStoredAt: number | null;
 }
@@ -60,7 +62,7 @@ export function compareJob(
   if (others.length > 0 || record.starts.length > 1) {
     return differ('doubled', `stored ${stored.length} times, started ${record.starts.length} times`);
   }
-  const { outcome, reason, exitCode, chargedSeconds, heldSeconds, endStoredAt } = first;
+  const { outcome, reason, exitCode, chargedSeconds, heldSeconds, hasEndRecord, endStoredAt } = first;
   if (outcome === null) return differ('lost', 'it never ended');
   const described = `${outcome} (${reason})`;
   const [start] = record.starts;
@@ -77,11 +79,16 @@ export function compareJob(
   }
 
   if (end !== undefined) {
+    // The job writes its own record before its wrapper writes the end record. No record of the end is left if the node is
+    // killed between the two.
+    const isNodeKill = (at: number) => Math.abs(at / 1000 - end.at) <= toleranceSeconds;
+    const wasKilledBeforeEndRecord = !hasEndRecord && kills.nodes.some(isNodeKill);
+    if (outcome === 'node_failed' && chargedSeconds === 0 && wasKilledBeforeEndRecord) return null;
     const isRight =
       (outcome === 'succeeded' && end.result === '0') ||
       (outcome === 'failed' && (end.result === 'SEGV' ? exitCode === null : exitCode === Number(end.result)));
-    const text = `it ended with ${end.result}, stored as ${described}${describeNextKill(end.at, kills.nodes)}`;
-    if (!isRight) return differ('wrong outcome', text);
+    const records = hasEndRecord ? 'with an end record' : 'without an end record';
+    if (!isRight) return differ('wrong outcome', `it ended with ${end.result} ${records}, stored as ${described}`);
     return isCharge(chargedSeconds / job.cores, end.at - start, heldSeconds)
       ? null
       : differ('wrong charge', `it ran for ${end.at - start} s on ${job.cores} cores and paid ${chargedSeconds} s`);
@@ -105,12 +112,6 @@ export function compareJob(
   if (isFree ? chargedSeconds > 0 : chargedSeconds < job.cores || chargedSeconds > limit)
     return differ('wrong charge', `${described}, paid ${chargedSeconds} s on ${job.cores} cores`);
   return null;
-}
-
-/** The wrapper writes its record after the job has written its own: a node that is killed between them leaves only one. */
-function describeNextKill(endAt: number, nodeKills: readonly number[]): string {
-  const next = nodeKills.find((at) => at / 1000 >= endAt);
-  return next === undefined ? '' : `; a node was killed ${Math.round(next / 1000 - endAt)} s later`;
 }
 
 /** A job pays for the time that cores were held for it, for no less than its script ran, and for at least one second. */

@@ -120,6 +120,7 @@ async function readStoredJobs(): Promise<StoredJob[]> {
     const { exit_code: exitCode = null, charged_seconds: chargedSeconds = 0 } = end;
     const endStoredAt = at === null ? null : Number(at);
     const jobId = job_id ?? '';
+    const wrapperRecord = readWrapperRecord(jobId);
     return {
       jobId,
       title: title ?? '',
@@ -127,7 +128,8 @@ async function readStoredJobs(): Promise<StoredJob[]> {
       reason,
       exitCode,
       chargedSeconds,
-      heldSeconds: countHeldSeconds(runs.get(jobId) ?? [], readWrapperRecord(jobId)),
+      heldSeconds: countHeldSeconds(runs.get(jobId) ?? [], wrapperRecord),
+      hasEndRecord: wrapperRecord !== null,
       endStoredAt,
     };
   });

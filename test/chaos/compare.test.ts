@@ -17,6 +17,7 @@ const stored = (changes: Partial<StoredJob> = {}): StoredJob => ({
     exitCode: 0,
     chargedSeconds: 10,
     heldSeconds: 0,
+    hasEndRecord: true,
     endStoredAt: 110_000,
   },
   ...changes,
@@ -25,13 +26,21 @@ const noKills: Kills = { nodes: [], controllers: [] };
 const ran = 'start 100\nend 105 0\n';
 
 describe('compareJob', () => {
-  test('a wrong outcome says how long after the end of the job a node was killed', () => {
-    const kills = { nodes: [90_000, 107_000, 300_000], controllers: [] };
-    const difference = compareJob(submitted(exit), [stored({ outcome: 'node_failed' })], parseOwnRecord(ran), kills);
-    assert.match(
-      difference?.text ?? '',
-      /^u1-1: it ended with 0, stored as node_failed .*; a node was killed 2 s later$/,
-    );
+  describe('a success that is stored as the failure of a node', () => {
+    const nodeFailed = { outcome: 'node_failed', chargedSeconds: 0, hasEndRecord: false } as const;
+    const cases: [string, Partial<StoredJob>, nodeKills: number[], Difference | null][] = [
+      ['is right if the node was killed before the end record was written', nodeFailed, [106_000], null],
+      ['is wrong if there is an end record', { ...nodeFailed, hasEndRecord: true }, [106_000], 'wrong outcome'],
+      ['is wrong if no node was killed then', nodeFailed, [101_000, 109_000], 'wrong outcome'],
+      ['is wrong if it was charged', { ...nodeFailed, chargedSeconds: 1 }, [106_000], 'wrong outcome'],
+    ];
+    for (const [name, changes, nodes, expected] of cases) {
+      test(name, () => {
+        const kills = { nodes, controllers: [] };
+        const difference = compareJob(submitted(exit), [stored(changes)], parseOwnRecord(ran), kills);
+        assert.equal(difference?.kind ?? null, expected);
+      });
+    }
   });
 
   const cases: [string, SubmittedJob, StoredJob[], string, Difference | null][] = [
