@@ -232,11 +232,13 @@ describe('the spawn server', { concurrency: true }, () => {
       const user = spawn(process.execPath, ['--input-type=module', '-e', script], {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
+      // It can end before its output is read.
+      const exit = once(user, 'exit');
       const [output] = await once(user.stdout, 'data');
       const server = Number(String(output));
       assert.ok(server > 0);
       if (end === 'is killed') user.kill('SIGKILL');
-      await once(user, 'exit');
+      await exit;
       await waitUntilGone(server);
     });
 });
