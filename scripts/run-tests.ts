@@ -13,7 +13,7 @@ import { spec } from 'node:test/reporters';
 import { compileCache } from '../test/support/compile-cache.ts';
 import { useMemoryDisk } from '../test/support/memory-disk.ts';
 import { startPostgres } from '../test/support/postgres.ts';
-import { keepPrivateFilesVariable, removeAllPrivateFiles } from '../test/support/private-file.ts';
+import { privateFilesVariable, removePrivateFiles } from '../test/support/private-file.ts';
 import { startSharedCluster } from '../test/support/shared-cluster.ts';
 import {
   createSqliteTemplate,
@@ -90,7 +90,7 @@ try {
 } finally {
   await slurm?.stop();
   await postgres?.close();
-  removeAllPrivateFiles();
+  removePrivateFiles(String(process.pid));
   rmSync(dirname(sqliteTemplate), { recursive: true });
   memoryDisk?.unmount();
 }
@@ -194,7 +194,7 @@ async function runTask(task: Task): Promise<Result> {
     ...process.env,
     NODE_COMPILE_CACHE: compileCache,
     BURSAR_TEST_DATABASE: task.database,
-    [keepPrivateFilesVariable]: 'true',
+    [privateFilesVariable]: String(process.pid),
     [sqliteTemplateVariable]: sqliteTemplate,
     ...(postgres ? { BURSAR_TEST_POSTGRES: postgres.url('postgres') } : {}),
     ...slurm?.env,
