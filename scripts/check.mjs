@@ -28,6 +28,9 @@ const commands = [
   ['documents', 'node', 'scripts/write-docs.ts', '--check'],
 ];
 
+/** The compiler is a Go program. With less garbage collection it takes a seventh less CPU time, and 150 MB more. */
+const env = { ...process.env, GOGC: '400' };
+
 const checks = await Promise.all(commands.map(runCheck));
 if (checks.includes(false)) process.exit(1);
 const tests = spawn('node', ['scripts/run-tests.ts', ...process.argv.slice(2)], { cwd: root, stdio: 'inherit' });
@@ -38,7 +41,7 @@ tests.once('close', (code) => {
 /** Resolves to whether the command succeeded. Prints its output only if it failed. */
 function runCheck([name, command, ...args]) {
   const startedAt = Date.now();
-  const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text) => {

@@ -12,7 +12,6 @@ import { requestCancellation } from '../../../../src/engines/local/records.ts';
 import { createLocalShell } from '../../../../src/shell/local-shell.ts';
 import { createSpawnClient } from '../../../../src/shell/spawn-client.ts';
 import { assertNoProcessLeft, type LocalHarness, localTest } from '../../../engines/local/harness.ts';
-import { queueBehind, queueMany } from '../../../engines/local/queued-jobs.ts';
 import {
   eventually,
   neverAborted,
@@ -24,6 +23,7 @@ import {
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../../../engines/test-jobs.ts';
 import { isLongRun } from '../../../support/long-run.ts';
 import { until } from '../../../support/until.ts';
+import { queueBehind, queueMany } from './queued-jobs.ts';
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 const supervisorPid = async (h: LocalHarness, job: EngineJob): Promise<number> =>

@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { EngineJob } from '../../../src/engines/engine.ts';
-import { publishRequest } from '../../../src/engines/local/records.ts';
-import { neverAborted, waitUntilRunning } from '../observing.ts';
-import { runOnce, runUntilReleased } from '../test-jobs.ts';
-import type { LocalHarness } from './harness.ts';
+import type { EngineJob } from '../../../../src/engines/engine.ts';
+import { publishRequest } from '../../../../src/engines/local/records.ts';
+import type { LocalHarness } from '../../../engines/local/harness.ts';
+import { neverAborted, waitUntilRunning } from '../../../engines/observing.ts';
+import { runOnce, runUntilReleased } from '../../../engines/test-jobs.ts';
 
 /** Submits a job that occupies all cores, and a second one that waits for it. */
 export async function queueBehind(h: LocalHarness, overrides: Pick<EngineJob, 'command'>) {

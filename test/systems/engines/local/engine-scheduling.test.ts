@@ -1,28 +1,19 @@
 import assert from 'node:assert/strict';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { mock, test } from 'node:test';
-import type { EngineJob } from '../../../src/engines/engine.ts';
-import { coresNeeded, createJobList } from '../../../src/engines/local/job-list.ts';
-import { createJobQueue } from '../../../src/engines/local/job-queue.ts';
-import { publishRequest } from '../../../src/engines/local/records.ts';
-import { createScheduler, selectStartable } from '../../../src/engines/local/scheduler.ts';
-import { eventually, neverAborted, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
-import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
-import { localTest } from './harness.ts';
-
-test('coresNeeded multiplies nodes and cores per node, up to the cores that exist', () => {
-  assert.equal(coresNeeded({ nodes: 2, coresPerNode: 3 }, 8), 6);
-  assert.equal(coresNeeded({ nodes: 5, coresPerNode: 3 }, 8), 8);
-});
-
-test('selectStartable keeps the order: a job that does not fit blocks the jobs behind it', () => {
-  const queue = [2, 1, 4, 1].map((cores) => ({ cores }));
-  assert.deepEqual(selectStartable(queue, 8), queue);
-  assert.deepEqual(selectStartable(queue, 4), queue.slice(0, 2));
-  assert.deepEqual(selectStartable(queue, 1), []);
-  assert.deepEqual(selectStartable([], 1), []);
-});
+import { mock } from 'node:test';
+import { createJobList } from '../../../../src/engines/local/job-list.ts';
+import { publishRequest } from '../../../../src/engines/local/records.ts';
+import { createScheduler } from '../../../../src/engines/local/scheduler.ts';
+import { localTest } from '../../../engines/local/harness.ts';
+import {
+  eventually,
+  neverAborted,
+  observeJob,
+  waitUntilFinished,
+  waitUntilRunning,
+} from '../../../engines/observing.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../../../engines/test-jobs.ts';
 
 /** Writes its start and its end to a log file that all jobs share. */
 const logged = (name: string, cores: number) =>
@@ -66,20 +57,6 @@ localTest('starts jobs in the order of submission, also across a restart', { cor
   for (const job of jobs) await waitUntilFinished(reopened, job.jobId);
   const starts = (await readLog(h.root)).filter(({ sign }) => sign === '+').map(({ name }) => name);
   assert.deepEqual(starts, names);
-});
-
-test('a queue begins with the owner who has waited longest, and keeps the order of each owner', () => {
-  const order = (names: string, served: string[]) => {
-    const toJob = (name: string) => ({ name, job: { owner: name.charAt(0) } as EngineJob });
-    const queue = createJobQueue<ReturnType<typeof toJob>>();
-    for (const name of names.split(' ')) queue.add(toJob(name));
-    for (const name of served) queue.recordTurn(toJob(name));
-    return [...queue.inTurns(({ name }) => !name.endsWith('-'))].map(({ name }) => name).join(' ');
-  };
-  assert.equal(order('a1 a2 a3 b1 b2 c1', []), 'a1 b1 c1 a2 b2 a3');
-  assert.equal(order('a1 a2 a3 b1 b2 c1', ['a', 'b', 'a']), 'c1 b1 a1 b2 a2 a3');
-  assert.equal(order('a1 a2 a3', ['a']), 'a1 a2 a3');
-  assert.equal(order('a1- a2 b1- b2- c1', []), 'a2 c1');
 });
 
 localTest('lets owners take turns, in the order of submission of each', { cores: 1 }, async (h) => {

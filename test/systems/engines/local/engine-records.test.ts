@@ -2,11 +2,18 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { EngineJob } from '../../../src/engines/engine.ts';
-import { isCancellationRequested, requestCancellation } from '../../../src/engines/local/records.ts';
-import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
-import { countRuns, letFinish, runOnce, runUntilReleased } from '../test-jobs.ts';
-import { localTest } from './harness.ts';
+import type { EngineJob } from '../../../../src/engines/engine.ts';
+import { isCancellationRequested, requestCancellation } from '../../../../src/engines/local/records.ts';
+import { localTest } from '../../../engines/local/harness.ts';
+import {
+  eventually,
+  neverAborted,
+  observeAll,
+  observeJob,
+  waitUntilFinished,
+  waitUntilRunning,
+} from '../../../engines/observing.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased } from '../../../engines/test-jobs.ts';
 import { queueBehind, queueMany } from './queued-jobs.ts';
 
 // The engine reads the records that an earlier process left. test/systems/engines/local kills such processes.

@@ -5,9 +5,9 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { eventually, neverAborted, waitUntilFinished } from '../observing.ts';
-import { shellLine, writeInput } from '../test-jobs.ts';
-import { type LocalHarness, localHarness } from './harness.ts';
+import { type LocalHarness, localHarness } from '../../../engines/local/harness.ts';
+import { eventually, neverAborted, waitUntilFinished } from '../../../engines/observing.ts';
+import { shellLine, writeInput } from '../../../engines/test-jobs.ts';
 
 const needsRoot = { skip: process.getuid?.() !== 0 && 'only root can start jobs as another account' };
 /** An account that need not exist. */

@@ -10,14 +10,14 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
-import { buildClientPackage } from '../../clients/typescript/build.mjs';
-import { oldestNode } from '../support/oldest-node.ts';
-import { findExample } from '../support/readme.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { buildClientPackage } from '../../../clients/typescript/build.mjs';
+import { oldestNode } from '../../support/oldest-node.ts';
+import { findExample } from '../../support/readme.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
 
 const run = promisify(execFile);
-const clientFolder = fileURLToPath(new URL('../../clients/typescript/', import.meta.url));
-const compiler = fileURLToPath(new URL('../../node_modules/typescript-7/bin/tsc', import.meta.url));
+const clientFolder = fileURLToPath(new URL('../../../clients/typescript/', import.meta.url));
+const compiler = fileURLToPath(new URL('../../../node_modules/typescript-7/bin/tsc', import.meta.url));
 const maxGzipBytes = 12_000;
 
 /** A project with the built package in its node_modules. */
