@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { advice } from './advice.ts';
 import { type ApiResponse, createCaller, type Job, type Quota } from './api.ts';
@@ -108,9 +108,20 @@ export async function takeStateSnapshot(server: TestServer, tokens: readonly str
 /** Lists the files under a folder of the data folder, by path. */
 export function listFilesUnder({ data }: { data: string }, folder: string): string[] {
   const root = join(data, folder);
-  if (!existsSync(root)) return [];
-  return readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => !entry.isDirectory())
-    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
+  return listFiles(root)
+    .map((path) => path.slice(root.length + 1))
     .sort();
+}
+
+/** A folder that the server removes or renames meanwhile has no files. */
+function listFiles(folder: string): string[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+      const path = join(folder, entry.name);
+      return entry.isDirectory() ? listFiles(path) : [path];
+    });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
 }
