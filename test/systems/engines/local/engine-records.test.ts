@@ -16,7 +16,7 @@ import {
 import { countRuns, letFinish, runOnce, runUntilReleased } from '../../../engines/test-jobs.ts';
 import { queueBehind, queueMany } from './queued-jobs.ts';
 
-// The engine reads the records that an earlier process left. test/systems/engines/local kills such processes.
+// The engine reads the records that an earlier process left. engine-crash.test.ts kills such processes.
 
 localTest('a poll reads only some of the jobs that wait, and polls in a row read all', { cores: 1 }, async (h) => {
   const { last } = await queueMany(h);
