@@ -1,6 +1,7 @@
 // `npm test`: all checks, then the tests that need only Node.
-// Arguments are test files: after the checks only those run. The checks run side by side; the tests run if all succeed.
+// Arguments are test files: after the checks only those run. The checks run side by side, one on each core; the tests run if all succeed.
 import { spawn } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -31,12 +32,20 @@ const commands = [
 /** The compiler is a Go program. With less garbage collection it takes a seventh less CPU time, and 150 MB more. */
 const env = { ...process.env, GOGC: '400' };
 
-const checks = await Promise.all(commands.map(runCheck));
-if (checks.includes(false)) process.exit(1);
+const queue = [...commands];
+const succeeded = [];
+// One for each core: side by side all of them take a sixth more CPU time.
+await Promise.all(Array.from({ length: availableParallelism() }, runQueue));
+if (succeeded.includes(false)) process.exit(1);
 const tests = spawn('node', ['scripts/run-tests.ts', ...process.argv.slice(2)], { cwd: root, stdio: 'inherit' });
 tests.once('close', (code) => {
   process.exitCode = code ?? 1;
 });
+
+async function runQueue() {
+  for (let command = queue.shift(); command !== undefined; command = queue.shift())
+    succeeded.push(await runCheck(command));
+}
 
 /** Resolves to whether the command succeeded. Prints its output only if it failed. */
 function runCheck([name, command, ...args]) {

@@ -39,11 +39,19 @@ export async function runSeeds(first: number, last: number, options: RunOptions 
     while (next <= last && !options.signal?.aborted) {
       const from = next;
       next = Math.min(last + 1, from + seedsPerProcess);
-      for (const result of await runProcess(['run', String(from), String(next - 1)], options)) results.push(result);
+      for (const result of await runSeedsInOneProcess(from, next - 1, options)) results.push(result);
     }
   }
   await Promise.all(Array.from({ length: processes }, runProcesses));
   return results.sort((a, b) => a.seed - b.seed);
+}
+
+export async function runSeedsInOneProcess(
+  first: number,
+  last: number,
+  options: RunOptions = {},
+): Promise<HistoryResult[]> {
+  return await runProcess(['run', String(first), String(last)], options);
 }
 
 /** Runs one history with its trace. If it fails, `shorten` makes it as short as possible. */

@@ -82,7 +82,12 @@ export interface KeyClaim {
  */
 export type AbandonedClaims = LRUCache<string, string>;
 
-export const createAbandonedClaims = (): AbandonedClaims => new LRUCache({ max: 10_000, ttl: claimMs });
+const maxAbandonedClaims = 10_000;
+
+export function createAbandonedClaims(): AbandonedClaims {
+  // With `max` it would allocate the memory of all entries at once.
+  return new LRUCache({ maxSize: maxAbandonedClaims, sizeCalculation: () => 1, ttl: claimMs });
+}
 
 /** Claims a key, or returns the earlier response. */
 export async function claimKey(

@@ -145,10 +145,9 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
 
 /** Returns a function that finds the counter of a caller. */
 function createCounters(policy: RatePolicy): (key: string) => Counter {
-  // Created on first use: it allocates its memory at once, and a server may never need it.
-  let counters: LRUCache<string, Counter> | undefined;
+  // With `max` it would allocate the memory of all entries at once.
+  const counters = new LRUCache<string, Counter>({ maxSize: maxCallers, sizeCalculation: () => 1 });
   return (key) => {
-    counters ??= new LRUCache({ max: maxCallers });
     let counter = counters.get(key);
     if (counter === undefined) {
       counter = { policy, fullAt: 0 };

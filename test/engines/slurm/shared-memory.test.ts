@@ -6,8 +6,10 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { shareFolderBash } from '../../../src/engines/slurm/prepare-isolation.ts';
 import { temporaryFolder } from '../../files/temporary.ts';
+import { isLongRun } from '../../support/long-run.ts';
 
 const run = promisify(execFile);
+const rounds = isLongRun ? 50 : 6;
 
 test('tasks of many jobs that start and end on one node never remove the folder of each other', async (t) => {
   const folder = await temporaryFolder(t);
@@ -20,7 +22,7 @@ test('tasks of many jobs that start and end on one node never remove the folder 
     remove_if_unused "$lock" "$shared" || true`;
   const startTasks = async (job: number) => {
     let output = '';
-    for (let count = 0; count < 20; count++)
+    for (let count = 0; count < rounds; count++)
       output += (await run('bash', ['-c', task, 'bash', join(folder, `job-${job}`)])).stdout;
     return output;
   };
