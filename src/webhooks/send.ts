@@ -25,8 +25,13 @@ export interface AttemptResult {
   detail: string | null;
 }
 
-/** Never throws. */
-export type SendRequest = (url: string, headers: Record<string, string>, body: string) => Promise<AttemptResult>;
+/** Never throws. If the signal is aborted, the attempt fails at once. */
+export type SendRequest = (
+  url: string,
+  headers: Record<string, string>,
+  body: string,
+  signal: AbortSignal,
+) => Promise<AttemptResult>;
 
 const maxRedirects = 3;
 /** Redirects that repeat the same request. 303 is missing because it asks for a GET. */
@@ -42,8 +47,8 @@ const maxResponseBytes = 65_536;
  * whether a port of an internal host is closed or silent. Anybody can scan the ports of a public host without Bursar.
  */
 export function createSender(options: SenderOptions): SendRequest {
-  return async (url, headers, body) => {
-    const signal = AbortSignal.timeout(options.timeoutMs);
+  return async (url, headers, body, stopSignal) => {
+    const signal = AbortSignal.any([stopSignal, AbortSignal.timeout(options.timeoutMs)]);
     const timedOut = once(signal, 'abort');
     const attempt = { isInternal: false };
     const result = await send(options, { url, headers, body, signal }, attempt);

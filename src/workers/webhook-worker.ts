@@ -61,7 +61,7 @@ export function startWebhookWorker(deps: WebhookWorkerDeps): Loop {
   const { db, leaseOwner, leaseMs, concurrency, pollMs, now, log } = deps;
   const inProgress = new Map<number, Promise<void>>();
 
-  const loop = startLoop(async () => {
+  const loop = startLoop(async (signal) => {
     try {
       const queues = (await listDeliveryQueues(db)).filter(({ webhookId }) => !inProgress.has(webhookId));
       const earliestFirst = queues.toSorted((a, b) => a.readyAt - b.readyAt);
@@ -72,7 +72,7 @@ export function startWebhookWorker(deps: WebhookWorkerDeps): Loop {
         const lease = { owner: leaseOwner, now: now(), until: now() + leaseMs };
         const delivery = await leaseDelivery(db, webhookId, lease);
         if (delivery === undefined) continue;
-        const delivered = deliver(deps, delivery).finally(() => {
+        const delivered = deliver(deps, delivery, signal).finally(() => {
           inProgress.delete(webhookId);
           loop.wake();
         });
@@ -92,8 +92,11 @@ export function startWebhookWorker(deps: WebhookWorkerDeps): Loop {
   };
 }
 
-/** Never throws: a delivery that fails here is retried when its lease has expired. */
-async function deliver(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promise<void> {
+/**
+ * Never throws: a delivery that fails here is retried when its lease has expired. If the signal is aborted, because this server
+ * stops, the delivery is sent again after the next start, and this attempt is not counted.
+ */
+async function deliver(deps: WebhookWorkerDeps, delivery: LeasedDelivery, signal: AbortSignal): Promise<void> {
   const { send, metrics, now, log } = deps;
   const { id, event, webhook } = delivery;
   const logFields = { delivery: id, webhook: webhook.id };
@@ -104,7 +107,8 @@ async function deliver(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promi
     const message = { id: toMessageId(id), timestamp: Math.floor(now() / 1000), body };
     const span = startDeliverySpan(deps, delivery);
     const headers = { ...signedHeaders(message, secrets), ...(span && { traceparent: span.traceParent }) };
-    const result = await send(webhook.url, headers, body);
+    const result = await send(webhook.url, headers, body, signal);
+    if (!result.ok && signal.aborted) return await postpone(deps, delivery, now());
     span?.end({ hasFailed: !result.ok, attributes: { 'bursar.result': result.result } });
     metrics.increment('bursar_webhook_attempts_total', { outcome: result.ok ? 'delivered' : 'failed' });
     if (!result.ok) log.info({ ...logFields, detail: result.detail }, 'webhook attempt failed');
@@ -130,16 +134,19 @@ function startDeliverySpan(
 
 /** Decrypts the secrets. Otherwise the delivery waits, and neither the attempts nor the failures of the webhook are counted. */
 async function readSecrets(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promise<string[] | undefined> {
-  const { db, keyring, leaseOwner, now, log } = deps;
+  const { keyring, now, log } = deps;
   try {
     return delivery.secrets.map((stored) => decryptSecret(keyring, stored, secretPlace(delivery.webhook.id)));
   } catch (error) {
     if (!(error instanceof BursarError)) throw error;
     log.error({ err: error, webhook: delivery.webhook.id }, 'webhook secret cannot be decrypted, its deliveries wait');
-    const until = now() + missingKeyPauseMs;
-    await inTransaction(db, (tx) => postponeDelivery(tx, delivery, { leaseOwner, until }));
+    await postpone(deps, delivery, now() + missingKeyPauseMs);
     return undefined;
   }
+}
+
+async function postpone({ db, leaseOwner }: WebhookWorkerDeps, delivery: LeasedDelivery, until: number): Promise<void> {
+  await inTransaction(db, (tx) => postponeDelivery(tx, delivery, { leaseOwner, until }));
 }
 
 /** Returns whether the webhook has been disabled. */

@@ -12,7 +12,12 @@ async function attempt(port: number, allowNetworks: string[], timeoutMs: number)
   const rules = { allowHttp: true, allowNetworks, denyNetworks: [], allowPorts: [] };
   const send = createSender({ rules, resolve: async () => [loopback], timeoutMs, userAgent: 'test' });
   const startedAt = performance.now();
-  const { ok, result, error, status, detail } = await send(`http://host.example:${port}/`, {}, '{}');
+  const { ok, result, error, status, detail } = await send(
+    `http://host.example:${port}/`,
+    {},
+    '{}',
+    new AbortController().signal,
+  );
   // Timers can fire a millisecond early.
   return { ok, result, error, status, detail, isEarly: performance.now() - startedAt < timeoutMs - 5 };
 }

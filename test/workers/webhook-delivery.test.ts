@@ -230,4 +230,33 @@ describe('webhook endpoint', () => {
       ['webhook.test'],
     );
   });
+
+  test('to an endpoint that does not answer does not delay the stop of a server, which sends it again after a restart', async (t) => {
+    const endpoint = await openEndpoint();
+    endpoint.respondWith(() => null);
+    const config = webhookConfig({ timeoutSeconds: 240 });
+    const first = await startServer({ config });
+    let second: TestServer | undefined;
+    t.after(async () => {
+      await second?.stop();
+      await first.dispose();
+    });
+    const token = await first.token('302821');
+    const webhook = await registerWebhook(createCaller(first.url, token), endpoint.url);
+    const path = `/webhooks/${webhook.id}/test/`;
+    const { body: delivery } = await sendJson<Delivery>(createCaller(first.url, token), 'POST', path);
+    await endpoint.waitForRequests(1);
+    let isStopped = false;
+    void first.stop().then(() => {
+      isStopped = true;
+    });
+    await until('the server has stopped', () => isStopped || undefined);
+
+    endpoint.respondWith(() => ({ status: 204 }));
+    second = await startServer({ config, data: first.data });
+    const { state, tries } = await waitForDelivery(createCaller(second.url, token), webhook, delivery);
+    assert.deepEqual([state, tries], ['delivered', 1]);
+    const ids = endpoint.requests.map(({ headers }) => headers['webhook-id']);
+    assert.deepEqual(ids, [delivery.message_id, delivery.message_id]);
+  });
 });
