@@ -156,10 +156,13 @@ class Job:
                 self._feed.unsubscribe(self.job_id, own_notices)
 
     def _apply(self, event: Optional[EventData]) -> None:
-        if event is None:
-            self.refresh()
-        elif event["job"] is not None and not self.done:
+        """The event may be older than what was read of the job, unless the job has ended in it: an end is final."""
+        if self.done:
+            return
+        if event is not None and event["job"] is not None and event["job"]["terminal_stage"]:
             self.data = event["job"]
+        else:
+            self.refresh()
 
     @overload
     def log(self, *, follow: Literal[False] = False, stream: Literal["stdout", "stderr"] = "stdout") -> str:

@@ -8,6 +8,7 @@ import pickle
 import pty
 import subprocess
 import sys
+import time
 import types
 import uuid
 import zipfile
@@ -147,6 +148,16 @@ class JobTest(ServerTest):
         (line,) = job.log_tail()
         self.assertTrue(line.endswith("x 1\t\x1b[31mred\x1b[0m 50%\r 2\tgreen"), line[-60:])
         self.assertIn("> 2      green<", job._repr_html_())
+
+    def test_an_event_that_is_older_than_what_was_read_of_the_job_changes_nothing(self) -> None:
+        job = self.run_command("echo started; sleep 60")
+        queued = job.data
+        self.assertEqual(next(job.log(follow=True)), "started\n")
+        while job.refresh().stage != "RUNNING":
+            time.sleep(0.1)
+        job._apply({"id": 1, "type": "job.queued", "at": queued["init_date"], "job": queued, "data": {}})
+        self.assertEqual(job.stage, "RUNNING")
+        job.cancel().wait()
 
     def test_a_key_of_ones_own_gives_the_same_job_again(self) -> None:
         first = self.run_command("true", key=self.tag)

@@ -83,7 +83,6 @@ export class JobHandle {
     try {
       let reported = '';
       for (let job = await this.refresh({ signal }); ; ) {
-        // The first events may be older than the job that was read.
         if (JSON.stringify(job) !== reported) onChange?.(job);
         reported = JSON.stringify(job);
         if (job.terminal_stage) return job;
@@ -94,7 +93,9 @@ export class JobHandle {
             wake = resolve;
           });
         }
-        job = changes.shift() ?? (await this.refresh({ signal }));
+        const changed = changes.shift();
+        // An event may be older than what was read of the job, unless the job has ended in it: an end is final.
+        job = changed?.terminal_stage ? changed : await this.refresh({ signal });
         this.#data = job;
       }
     } finally {
