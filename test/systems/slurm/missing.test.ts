@@ -110,8 +110,10 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
 
   test('submits a job again that a killed controller lost, and runs it once', async (t) => {
     const { cluster, data, me, findLogLine, submit, waitForRef, ...service } = await startService(t);
-    const blocker = await submit('sleep 600');
-    await waitForRef(blocker);
+    const blocker = await submit('touch begun; sleep 600');
+    const begun = join(data, 'workspaces', blocker.job_id, 'files', 'begun');
+    // Otherwise it never started, and it would rightly be submitted again too, before the job.
+    await until('the first job has begun', () => existsSync(begun) || undefined);
     const job = await submit('echo ran >> runs');
     await waitForRef(job);
     await service.waitUntilStored(job);
