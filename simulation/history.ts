@@ -160,7 +160,7 @@ export async function runHistory(plan: Plan): Promise<History> {
     config,
     dataFolder,
     createEngine: scheduler.engineFor,
-    sendWebhook: (...args) => tasks.run(undefined, () => clients.receiveWebhook(...args)),
+    sendWebhook: (url, headers, body) => tasks.run(undefined, () => clients.receiveWebhook(url, headers, body)),
     onChange: leases.check,
   });
   const clients = createClients(hosts.pickServer, zips);
