@@ -68,6 +68,14 @@ describe('bursar submit', () => {
     assert.deepEqual(lines.at(-1), await newestJob());
   });
 
+  test('with --watch and the key of a job that has ended shows its end', async () => {
+    const args = ['submit', folder, '--key', 'watched-again', '--watch'];
+    const [first, second] = [await fixture.run(...args), await fixture.run(...args)];
+    const end = /SUCCESSFUL, after \d+ s, charged \d+ core-s\n$/;
+    assert.match(second.stderr, end);
+    assert.deepEqual([second.code, end.exec(second.stderr)?.[0]], [first.code, end.exec(first.stderr)?.[0]]);
+  });
+
   test('with --watch exits with 103 if the job is cancelled', async () => {
     const running = fixture.run('submit', '--command', waitForGoScript, '--title', 'cancelled', '--watch');
     const job = await until('the job runs', async () => {

@@ -9,7 +9,7 @@ import { type OpenedInput, openJobInput } from './open-input.ts';
 import { parseParameters } from './parameters.ts';
 import { applyParameters } from './placeholders.ts';
 import { describeQuote, requireAccepted } from './quote-text.ts';
-import { watchJob } from './watch-job.ts';
+import { latestEvent, watchJob } from './watch-job.ts';
 
 export interface SubmitOptions extends JobOptions {
   param?: readonly string[];
@@ -63,11 +63,6 @@ export async function submitChecked(
   context.note(
     `${stage} on ${system.hpc}, project ${escapeText(project_name)}. Follow it: bursar job log -f ${job.job_id}`,
   );
-}
-
-/** The number of the newest event. Later ones belong to what happens from now on. */
-export async function latestEvent({ signal }: Context, client: Bursar): Promise<number> {
-  return (await client.api.listEvents({ query: { after: 'latest', limit: 1 }, signal })).next;
 }
 
 const keyOf = ({ key }: Pick<SubmitOptions, 'key'>) => (key === undefined ? {} : { idempotencyKey: key });

@@ -1,4 +1,4 @@
-import { ApiError, type Bursar, type Event, type JobHandle, type System } from '#client';
+import { ApiError, type Bursar, type Event, type JobHandle, type System, type Timeline } from '#client';
 import { formatCharge } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
 import { escapeLog, escapeText } from '../terminal/text.ts';
@@ -11,6 +11,11 @@ export interface WatchOptions {
   charge: System['charge'];
 }
 
+/** The number of the newest event. Later ones belong to what happens from now on. */
+export async function latestEvent({ signal }: Context, client: Bursar): Promise<number> {
+  return (await client.api.listEvents({ query: { after: 'latest', limit: 1 }, signal })).next;
+}
+
 /**
  * Follows a job to its end: its stages on standard error, its output on standard output and its errors on standard error.
  * With --json, prints its events, one a line, and at last the job. The exit code is that of the job. Ctrl-C detaches.
@@ -18,30 +23,34 @@ export interface WatchOptions {
 export async function watchJob(context: Context, client: Bursar, job: JobHandle, options: WatchOptions): Promise<void> {
   context.detachMessage = `The job ${job.job_id} runs on. Come back to it:\n  bursar job log -f ${job.job_id}`;
   const logs = context.options.json ? [] : [followLog(context, job, 'stdout'), followLog(context, job, 'stderr')];
-  const [end] = await Promise.all([followEvents(context, client, job, options), ...logs]);
-  const outcome = end?.data.outcome ?? (await readOutcome(context, job));
-  context.exitCode = exitCodeOf(await job.refresh({ signal: context.signal }), outcome);
+  await Promise.all([followEvents(context, client, job, options), ...logs]);
+  const { entries } = await job.timeline({ signal: context.signal });
+  const end = entries.findLast(({ type }) => type === 'job.ended');
+  context.exitCode = exitCodeOf(await job.refresh({ signal: context.signal }), end?.outcome ?? null);
   if (context.options.json) return await context.printJsonLine(job.data);
   context.note(describeEnd(context, job, end, options.charge));
   context.detachMessage = undefined;
 }
 
-/** Returns the event of the end; undefined if the job had ended before. */
-async function followEvents(context: Context, client: Bursar, job: JobHandle, { since }: WatchOptions) {
+/** Shows the events of the job after `since`, until it has ended. */
+async function followEvents(context: Context, client: Bursar, job: JobHandle, { since }: WatchOptions): Promise<void> {
   const { signal } = context;
-  // Read after `since`: an end that this job does not show yet comes as an event.
-  if ((await job.refresh({ signal })).terminal_stage) return undefined;
+  const hasEnded = (await job.refresh({ signal })).terminal_stage;
+  // A repeated submission can answer with a job that had ended before `since`.
+  const last = hasEnded ? await latestEvent(context, client) : Number.POSITIVE_INFINITY;
+  if (last <= since) return;
   let shownStage = '';
   for await (const event of client.events({ since, signal })) {
-    if (event.job?.job_id !== job.job_id) continue;
-    if (context.options.json) await context.printJsonLine(event);
-    else if (event.type !== 'job.ended' && event.job.stage !== shownStage) {
-      shownStage = event.job.stage;
-      context.note(context.errorStyle('dim', describeEvent(event)));
-    } else if (event.type === 'job.delayed') context.note(describeEvent(event));
-    if (event.type === 'job.ended') return event;
+    if (event.job?.job_id === job.job_id) {
+      if (context.options.json) await context.printJsonLine(event);
+      else if (event.type !== 'job.ended' && event.job.stage !== shownStage) {
+        shownStage = event.job.stage;
+        context.note(context.errorStyle('dim', describeEvent(event)));
+      } else if (event.type === 'job.delayed') context.note(describeEvent(event));
+      if (event.type === 'job.ended') return;
+    }
+    if (event.id >= last) return;
   }
-  return undefined;
 }
 
 function describeEvent({ job, data }: Event): string {
@@ -65,15 +74,15 @@ async function followLog(context: Context, job: JobHandle, stream: 'stdout' | 's
   }
 }
 
-async function readOutcome({ signal }: Context, job: JobHandle): Promise<string | null> {
-  const { entries } = await job.timeline({ signal });
-  return entries.findLast(({ type }) => type === 'job.ended')?.outcome ?? null;
-}
-
-function describeEnd({ errorStyle }: Context, { data }: JobHandle, end: Event | undefined, charge: System['charge']) {
-  const { elapsed_seconds, charged_seconds, reason } = end?.data ?? {};
+function describeEnd(
+  { errorStyle }: Context,
+  { data }: JobHandle,
+  end: Timeline['entries'][number] | undefined,
+  charge: System['charge'],
+): string {
+  const { used_seconds, charged_seconds, reason } = end ?? {};
   const details = [
-    ...(typeof elapsed_seconds === 'number' ? [`after ${formatDuration(elapsed_seconds)}`] : []),
+    ...(typeof used_seconds === 'number' ? [`after ${formatDuration(used_seconds)}`] : []),
     ...(typeof charged_seconds === 'number' ? [`charged ${formatCharge(charged_seconds, charge)}`] : []),
     ...(data.failed && typeof reason === 'string' ? [escapeText(reason)] : []),
   ];

@@ -15,7 +15,8 @@ import { combine, describeCombination, parseSweptParameter } from '../submit/par
 import { applyParameters } from '../submit/placeholders.ts';
 import { requireAccepted } from '../submit/quote-text.ts';
 import { parseWholeNumber } from '../submit/settings.ts';
-import { latestEvent, sourceOf, toolParameters, toSubmission, uploadRetries } from '../submit/submit.ts';
+import { sourceOf, toolParameters, toSubmission, uploadRetries } from '../submit/submit.ts';
+import { latestEvent } from '../submit/watch-job.ts';
 import { escapeText } from '../terminal/text.ts';
 import { resultFolderName } from './result-folder.ts';
 import { describeSweep, openSweepJournal, type SweepJournal } from './sweep-journal.ts';
