@@ -1,6 +1,7 @@
 import type { Bursar, Job } from '#client';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
+import { latestEvent } from '../events/latest-event.ts';
 import { createLiveView } from '../terminal/live-view.ts';
 import { maxTableRows, selectRows } from '../terminal/select-rows.ts';
 import { formatTable, terminalLines } from '../terminal/table.ts';
@@ -65,8 +66,9 @@ async function watchJobs(context: Context, client: Bursar, options: JobsOptions)
     throw usageError('--watch shows jobs in all stages.', 'Leave out --stage and --failed.');
   const { signal } = context;
   // The position is read before the list, so that no change between the two is missed.
-  const { next: position } = await client.api.listEvents({ query: { after: 'latest', limit: 1 }, signal });
+  const position = await latestEvent(context, client);
   const jobs = new Map((await listJobs(context, client, options)).map((job) => [job.job_id, job]));
+  const listedAt = await latestEvent(context, client);
   const isWanted = (job: Job) => {
     if (options.system !== undefined && job.project_hpc.toLowerCase() !== options.system) return false;
     if (options.project !== undefined && job.project_name !== options.project) return false;
@@ -83,8 +85,10 @@ async function watchJobs(context: Context, client: Bursar, options: JobsOptions)
     if (view === undefined) await print(list(), true);
     view?.update();
     if (isFinished()) return;
-    for await (const { job } of client.events({ since: position, signal })) {
-      if (job === null || !isWanted(job)) continue;
+    for await (const { id, job: reported } of client.events({ since: position, signal })) {
+      if (reported === null || !isWanted(reported)) continue;
+      // Such an event may be older than the list.
+      const job = id <= listedAt ? await client.job(reported).refresh({ signal }) : reported;
       const known = jobs.get(job.job_id);
       if (JSON.stringify(known) === JSON.stringify(job)) continue;
       jobs.set(job.job_id, job);

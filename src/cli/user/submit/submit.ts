@@ -1,5 +1,6 @@
 import type { Bursar, System, UploadProgress } from '#client';
 import type { Context } from '../context.ts';
+import { latestEvent } from '../events/latest-event.ts';
 import { createProgress } from '../terminal/progress.ts';
 import { escapeText } from '../terminal/text.ts';
 import { createLocalInputCheck } from './check-local-input.ts';
@@ -9,7 +10,7 @@ import { type OpenedInput, openJobInput } from './open-input.ts';
 import { parseParameters } from './parameters.ts';
 import { applyParameters } from './placeholders.ts';
 import { describeQuote, requireAccepted } from './quote-text.ts';
-import { latestEvent, watchJob } from './watch-job.ts';
+import { watchJob } from './watch-job.ts';
 
 export interface SubmitOptions extends JobOptions {
   param?: readonly string[];

@@ -1,6 +1,7 @@
 import { ApiError, type Bursar, type Event, type JobHandle, type System, type Timeline } from '#client';
 import { formatCharge } from '../../../domain/format-amount.ts';
 import type { Context } from '../context.ts';
+import { latestEvent } from '../events/latest-event.ts';
 import { escapeLog, escapeText } from '../terminal/text.ts';
 import { formatDuration } from '../terminal/time.ts';
 import { exitCodeOf } from './job-result.ts';
@@ -9,11 +10,6 @@ export interface WatchOptions {
   /** The last event before the submission: all later ones of the job are shown. */
   since: number;
   charge: System['charge'];
-}
-
-/** The number of the newest event. Later ones belong to what happens from now on. */
-export async function latestEvent({ signal }: Context, client: Bursar): Promise<number> {
-  return (await client.api.listEvents({ query: { after: 'latest', limit: 1 }, signal })).next;
 }
 
 /**
