@@ -120,8 +120,9 @@ const restoreSignalsPerl = `$SIG{$_} = "DEFAULT" for qw(${trappedSignals}); exec
 const hidePrivateFilesBash = `find_private_files() {
   local path
   private=()
+  # Its messages would be in the output of the job, although another attempt succeeds.
   while IFS= read -r -d '' path; do private+=("$path"); done < <(find /etc \\
-    ${quoteAllForBash(isPrivateExpression.split(' '))} -prune '(' -readable -o -executable ')' -print0 && printf 'end\\0')
+    ${quoteAllForBash(isPrivateExpression.split(' '))} -prune '(' -readable -o -executable ')' -print0 2> /dev/null && printf 'end\\0')
   # The last one is the sign that find has succeeded.
   [ "\${#private[@]}" -gt 0 ] && [ "\${private[-1]}" = end ] || { errors='the private files in /etc cannot be listed (find)'; return 1; }
   unset 'private[-1]'

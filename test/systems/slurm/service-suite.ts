@@ -79,8 +79,11 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       const sbatch = await collector.waitForSpan(traceId, 'sbatch');
       assert.equal(sbatch.parentSpanId, submit.spanId);
       assert.ok(BigInt(sbatch.endTimeUnixNano) > BigInt(sbatch.startTimeUnixNano));
-      const polls = collector.spans().filter(({ name }) => name === 'squeue');
-      assert.deepEqual(polls, [], 'a poll of all jobs belongs to no trace');
+      // On a busy machine the release of the job waits for a squeue, which belongs to the submission too.
+      const dispatch = await collector.waitForSpan(traceId, 'dispatch');
+      for (const { name, parentSpanId } of collector.spans())
+        if (name === 'squeue')
+          assert.ok([dispatch.spanId, submit.spanId].includes(parentSpanId ?? ''), 'other polls belong to no trace');
       for (const command of ['sbatch', 'squeue']) {
         const labels = `{hpc="hpc_one",command="${command}"}`;
         const count = await readMetric(server.url, `bursar_scheduler_command_duration_seconds_count${labels}`);

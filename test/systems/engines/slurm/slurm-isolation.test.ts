@@ -6,6 +6,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import type { EngineJob } from '../../../../src/engines/engine.ts';
 import { createSlurmEngine } from '../../../../src/engines/slurm/engine.ts';
 import type { SlurmIsolation } from '../../../../src/engines/slurm/isolation.ts';
 import { buildWrapperScript } from '../../../../src/engines/slurm/wrapper.ts';
@@ -314,6 +315,17 @@ describe('isolated jobs in special cases', { concurrency: 3 }, () => {
     }
   });
 
+  test('a private file that disappears while it is looked for leaves nothing in the output of the job', async (t) => {
+    const folder = await temporaryFolder(t);
+    const job = await newLocalJob(folder, shellLine('echo ran'));
+    const fail = 'touch "$0.called"; echo "find: /etc/new: No such file or directory" >&2; exit 1';
+    const find = `#!/bin/bash\n[ -e "$0.called" ] || { ${fail}; }\nexec /usr/bin/find "$@"\n`;
+    await writeFile(join(folder, 'find'), find, { mode: 0o755 });
+    const { stdout, stderr } = runWrapper(job, folder);
+    assert.deepEqual([stdout, existsSync(join(folder, 'find.called'))], ['ran\n', true], stderr);
+    assert.doesNotMatch(stderr, /find/);
+  });
+
   test('srun works in isolated jobs of a cluster that is reached by ssh', async () => {
     const harness = await slurmSshHarness({ isolation: slurmIsolation() });
     try {
@@ -344,9 +356,14 @@ async function runWithFailures(t: TestContext, failing: string) {
   const bwrap = join(folder, 'bwrap');
   const program = `#!/bin/bash\nprintf . >> ${count}\ncase $(wc -c < ${count}) in ${failing}) exit 1 ;; esac\nexec /usr/bin/bwrap "$@"\n`;
   await writeFile(bwrap, program, { mode: 0o755 });
+  return runWrapper(job, folder);
+}
+
+/** Runs the wrapper of a job on this host, with the programs of a folder first in PATH. */
+function runWrapper(job: EngineJob, programs: string) {
   return spawnSync('bash', ['-c', buildWrapperScript(job, slurmIsolation())], {
     cwd: job.workspace.directory,
-    env: { PATH: `${folder}:${process.env.PATH}` },
+    env: { PATH: `${programs}:${process.env.PATH}` },
     encoding: 'utf8',
   });
 }
