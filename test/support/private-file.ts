@@ -7,8 +7,8 @@ export const privateFilesVariable = 'BURSAR_TEST_PRIVATE_FILES';
  * Creates a file in /etc that only one account can read, and returns its path. Needs root. All tests share the file and none
  * removes it while others run: a sandbox cannot be started while a file disappears that it should hide.
  */
-export function createPrivateFile({ uid, gid } = { uid: 0, gid: 0 }): string {
-  const path = `${prefixOf(process.env[privateFilesVariable] ?? String(process.pid))}${uid}`;
+export function createPrivateFile({ uid, gid } = { uid: 0, gid: 0 }, suffix = ''): string {
+  const path = `${prefixOf(process.env[privateFilesVariable] ?? String(process.pid))}${uid}${suffix}`;
   if (!existsSync(path)) {
     writeFileSync(path, 'secret\n', { mode: 0o600 });
     chownSync(path, uid, gid);

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { LocalSandbox } from '../../../../src/engines/local/sandbox.ts';
 import { sandboxArguments } from '../../../../src/engines/sandbox/arguments.ts';
@@ -12,6 +12,7 @@ import { type LocalHarness, localHarness, localTest, processesMentioning } from 
 import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '../../../engines/observing.ts';
 import { argv, shellLine, writeInput } from '../../../engines/test-jobs.ts';
 import { localSandbox } from '../../../support/bubblewrap.ts';
+import { createPrivateFile, removePrivateFile } from '../../../support/private-file.ts';
 
 const needsRoot = { skip: process.getuid?.() !== 0 && 'only root can start jobs as another account' };
 /** An account that need not exist. */
@@ -136,6 +137,19 @@ async function createBubblewrap(t: TestContext, line: string): Promise<string> {
   return program;
 }
 
+/** At its first attempt, a private file has disappeared. In a copy of /etc, because other tests use the real one. */
+async function createBubblewrapWithoutFile(t: TestContext): Promise<string> {
+  const file = createPrivateFile();
+  t.after(() => removePrivateFile(file));
+  return await createBubblewrap(
+    t,
+    `if [ ! -e "$0.etc" ]; then
+      cp -a /etc "$0.etc"; rm "$0.etc/${basename(file)}"
+      exec unshare --mount sh -c 'mount --bind "$0.etc" /etc && exec ${localSandbox().program} "$@"' "$0" "$@"
+    fi`,
+  );
+}
+
 async function runWith(sandbox: LocalSandbox, overrides: Parameters<LocalHarness['newJob']>[0]) {
   const h = await localHarness({ sandbox });
   try {
@@ -146,10 +160,7 @@ async function runWith(sandbox: LocalSandbox, overrides: Parameters<LocalHarness
 }
 
 test('a private file that vanishes before it can be hidden does not fail the job', needsRoot, async (t) => {
-  const file = `/etc/bursar-test-${process.pid}`;
-  await writeFile(file, '', { mode: 0o600 });
-  t.after(() => rm(file, { force: true }));
-  const program = await createBubblewrap(t, `rm -f ${file}`);
+  const program = await createBubblewrapWithoutFile(t);
   const { end, stdout } = await runWith(localSandbox({ program }), shellLine('echo ran'));
   assert.deepEqual([end.outcome, stdout], ['succeeded', 'ran\n']);
 });
@@ -311,10 +322,7 @@ test('probeBubblewrap says why jobs cannot be isolated', async (t) => {
 });
 
 test('probeBubblewrap tries again if a private file vanishes before it can be hidden', needsRoot, async (t) => {
-  const file = `/etc/bursar-test-${process.pid}-probe`;
-  await writeFile(file, '', { mode: 0o600 });
-  t.after(() => rm(file, { force: true }));
-  const program = await createBubblewrap(t, `rm -f ${file}`);
+  const program = await createBubblewrapWithoutFile(t);
   assert.deepEqual(probeBubblewrap(dirname(program), { readOnly: [], hidden: [], network: true }), {
     ...{ program, canLimitMemory: true, canDisableUserNamespaces: false },
   });

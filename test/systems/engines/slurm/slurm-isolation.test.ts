@@ -18,6 +18,7 @@ import { countRuns, shellLine } from '../../../engines/test-jobs.ts';
 import { temporaryFolder } from '../../../files/temporary.ts';
 import { slurmIsolation } from '../../../support/bubblewrap.ts';
 import { findProgram } from '../../../support/daemons.ts';
+import { createPrivateFile, removePrivateFile } from '../../../support/private-file.ts';
 import { assertTwoNodeStep, runJob } from './isolated-jobs.ts';
 import { type SlurmHarness, shellAs, slurmHarness, slurmSshHarness } from './slurm-harness.ts';
 
@@ -259,10 +260,9 @@ describe('isolated jobs of an ordinary account on Slurm', {
   }
 
   test('srun works, and the private files of the account in /etc are hidden, whatever their names', async (t) => {
-    const files = [`/etc/bursar-test-${process.pid}`, `/etc/bursar-test-${process.pid} `];
-    t.after(() => Promise.all(files.map((file) => rm(file, { force: true }))));
-    for (const file of files) await writeFile(file, 'secret', { mode: 0o400 });
-    execFileSync('chown', ['nobody', ...files]);
+    const nobody = { uid: 65534, gid: 65534 };
+    const files = [createPrivateFile(nobody), createPrivateFile(nobody, ' ')];
+    t.after(() => files.forEach(removePrivateFile));
     const list = files.map(quoteForBash).join(' ');
     const read = `id -u; cat ${list}; ls -A ~/..`;
     const { end, lines, stderr } = await runAs('nobody', `${read}; srun -N1 -n1 bash -c ${quoteForBash(read)}`);
