@@ -254,7 +254,8 @@ export function doctorSuite(
       );
       const { fault, fix, work } = await requireOneFault({}, '--patience', '2');
       cluster.run('scancel', blocker);
-      assert.match(fault, /a canary job runs: timed out while the job was queued \(PENDING, \w+\)/);
+      // Slurm gives a reason as soon as its scheduler has considered the job, which takes longer on a busy machine.
+      assert.match(fault, /a canary job runs: timed out while the job was queued \(PENDING(, \w+)?\)/);
       assert.match(fix, /"squeue" shows why a job waits/);
       assert.doesNotMatch(cluster.run('squeue', '-h', '-o', '%j'), /DOCTOR/);
       assert.deepEqual(readdirSync(work), []);
