@@ -80,13 +80,20 @@ export function superviseConnections(app: FastifyInstance, { limits, log, onCoun
   });
 
   const findSlowReaders = createSlowReaderCheck(limits, (socket) => streams.get(socket));
+  const checkMs = limits.windowMs / 10;
+  /** How long the server was able to send. While its event loop is blocked, no client can take anything. */
+  let sendingMs = 0;
+  let checkedAt = performance.now();
   const check = setInterval(() => {
-    for (const socket of findSlowReaders(sockets, performance.now())) {
+    const now = performance.now();
+    sendingMs += Math.min(now - checkedAt, 2 * checkMs);
+    checkedAt = now;
+    for (const socket of findSlowReaders(sockets, sendingMs)) {
       onCut('slow_reader');
       log.info({ address: socket.remoteAddress }, 'client disconnected: it reads its response too slowly');
       socket.destroy();
     }
-  }, limits.windowMs / 10);
+  }, checkMs);
   check.unref();
 
   app.addHook('preClose', async () => {

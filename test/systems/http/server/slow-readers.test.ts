@@ -19,6 +19,19 @@ import { shippedConfig } from '../../../support/shipped-config.ts';
 import { until } from '../../../support/until.ts';
 
 const responseBytes = 64_000_000;
+/** More than the send buffer of the system, so that each burst lets the server send more. */
+const burstBytes = 8_000_000;
+
+async function readBytes(client: Socket, bytes: number): Promise<void> {
+  let received = 0;
+  const onData = (chunk: Buffer) => {
+    received += chunk.length;
+    if (received >= bytes) client.pause();
+  };
+  client.on('data', onData).resume();
+  await until('the client has read', () => received >= bytes || undefined);
+  client.off('data', onData);
+}
 
 describe('the check for slow readers', () => {
   let server: Server;
@@ -44,17 +57,6 @@ describe('the check for slow readers', () => {
     socket.write(Buffer.alloc(responseBytes));
     await sleep(50);
     return { client, socket };
-  }
-
-  async function readBytes(client: Socket, bytes: number): Promise<void> {
-    let received = 0;
-    const onData = (chunk: Buffer) => {
-      received += chunk.length;
-      if (received >= bytes) client.pause();
-    };
-    client.on('data', onData).resume();
-    await until('the client has read', () => received >= bytes || undefined);
-    client.off('data', onData);
   }
 
   const limits = { windowMs: 1000, minBytes: 64_000, maxWaitingBytes: 1e12 };
@@ -177,15 +179,33 @@ describe('a server', () => {
     const stream = await openEventStream(server.url, server.userToken, { path: '/events/?after=latest' });
     const response = await fetch(server.url + filePath(), { headers: { authorization: `Bearer ${server.userToken}` } });
     let received = 0;
+    let burst = 0;
     for await (const chunk of response.body ?? []) {
       received += chunk.length;
-      if (received < responseBytes / 4) await sleep(10);
+      burst += chunk.length;
+      if (burst < burstBytes) continue;
+      burst = 0;
+      await sleep(100);
     }
     assert.equal(received, responseBytes);
     await sleep(1500);
     await me.submit('/jobs/hpc_one/', { command: 'true' });
     await stream.waitForEvents(1);
     stream.disconnect();
+    assert.equal(await cuts(), before);
+  });
+
+  test('does not count the time in which the server itself could not send', async () => {
+    const before = await cuts();
+    const { hostname, port } = new URL(server.url);
+    const client = connect(Number(port), hostname).pause();
+    client.write(formatRequestHead({ path: filePath(), headers: [bearerHeader(server.userToken)] }));
+    await until('the download has begun', async () => (await downloads()) === 1 || undefined);
+    // A check sees that the response waits.
+    await sleep(150);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2000);
+    await readBytes(client, responseBytes);
+    client.destroy();
     assert.equal(await cuts(), before);
   });
 });
