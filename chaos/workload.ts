@@ -41,11 +41,13 @@ export const recordFile = 'record';
 function buildScript(plan: Plan): string {
   const start = `echo "start $(date +%s)" >> "$HOME/${recordFile}"`;
   const end = (result: string) => `echo "end $(date +%s) ${result}" >> "$HOME/${recordFile}"`;
+  // A system kills the processes of a job one after the other: a script that loses its command first has not ended by itself.
+  const run = (seconds: number) => `sleep ${seconds} || while :; do sleep 600; done`;
   switch (plan.kind) {
     case 'exit':
-      return [start, `sleep ${plan.seconds}`, end(String(plan.code)), `exit ${plan.code}`].join('\n');
+      return [start, run(plan.seconds), end(String(plan.code)), `exit ${plan.code}`].join('\n');
     case 'signal':
-      return [start, `sleep ${plan.seconds}`, end('SEGV'), 'ulimit -c 0', 'kill -SEGV $$'].join('\n');
+      return [start, run(plan.seconds), end('SEGV'), 'ulimit -c 0', 'kill -SEGV $$'].join('\n');
     case 'cancel':
     case 'timeout':
       return `${start}\nsleep 600`;
