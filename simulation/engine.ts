@@ -9,9 +9,9 @@ export function createSimulatedEngine(controller: Controller): Engine {
   const { nodes } = controller;
   const forgotten = new Set<string>();
   const nameOf = ({ ref, job }: Entry) => `${ref} ${job.jobId}`;
-  /** A job that a node refused counts as not submitted. */
-  const isSubmission = ({ job, startedAt, end }: Entry) =>
-    end === null || startedAt === null || nodes.recordOf(job.jobId) !== 'never_started';
+  /** A job that was cancelled while it was held, or that a node refused, counts as not submitted. */
+  const isSubmission = ({ job, isHeld, startedAt, end }: Entry) =>
+    end === null || (startedAt === null ? !isHeld : nodes.recordOf(job.jobId) !== 'never_started');
   const discard = (entry: Entry | undefined) => {
     if (entry?.isHeld && entry.end === null) controller.cancel(entry);
   };

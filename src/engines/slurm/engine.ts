@@ -84,7 +84,7 @@ export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
   /** Lists the jobs in Slurm that count as submissions of these jobs, in ascending order of their Slurm ids. */
   async function findSubmitted(jobs: Parameters<Engine['find']>[0], signal: AbortSignal): Promise<SlurmJob[]> {
     const workspaces = new Map(jobs.map(({ jobId, workspace }) => [jobId, workspace]));
-    const submitted = (await listJobs(signal)).filter(({ name }) => workspaces.has(name));
+    const submitted = (await listJobs(signal)).filter((job) => workspaces.has(job.name) && !wasDiscarded(job));
     const refused = new Set(submitted.filter(mayBeRefused).map(({ name }) => name));
     if (refused.size === 0) return submitted;
     for (const name of workspaces.keys()) if (!refused.has(name)) workspaces.delete(name);
@@ -218,3 +218,9 @@ function mayBeRefused({ state, exit, nodeList }: SlurmJob): boolean {
 }
 
 const isHeld = ({ state, reason }: SlurmJob) => state === 'PENDING' && reason === 'JobHeldUser';
+
+/**
+ * `discard` has cancelled this submission as a duplicate. A controller that is killed can then forget the other one, and the
+ * job must be submitted again.
+ */
+const wasDiscarded = ({ state, reason }: SlurmJob) => state === 'CANCELLED' && reason === 'JobHeldUser';

@@ -95,6 +95,18 @@ test('the id of a job is not released for another job that had it before', async
   assert.deepEqual(await release(two), ['scontrol release 7']);
 });
 
+test('a submission that was cancelled while it was held does not count as one', async () => {
+  const { engine, state, submit } = engineWithOneId();
+  // The controller has forgotten another submission since it was told to cancel this one as a duplicate.
+  state.queue = `0:00|5|CANCELLED|JobHeldUser|0|${at}|${at}||1|1|${one}|\n`;
+  assert.deepEqual(await engine.find([newJob(one)], neverAborted), new Map());
+  assert.equal(await engine.submit(newJob(one), neverAborted), '7');
+  // Somebody else has cancelled this one in the queue.
+  state.queue = `0:00|5|CANCELLED|Priority|0|${at}|${at}||1|1|${two}|\n`;
+  assert.deepEqual(await engine.find([newJob(two)], neverAborted), new Map([[two, '5']]));
+  assert.equal(await submit(two), '5');
+});
+
 test('a job counts as seen when its submission was started, not when the response was read', async () => {
   const { engine, state, submit } = engineWithOneId();
   const { workspace } = newJob(one);

@@ -55,6 +55,22 @@ describe('a submission whose response is lost', { concurrency: true }, () => {
     assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
     assert.equal(await countRuns(job), 1);
   });
+
+  slurmTest('is not taken for a submission once it is discarded', async (harness) => {
+    const { engine, newJob } = harness;
+    const job = await newJob(runOnce);
+    const duplicate = submitDuplicate(harness, job);
+    await engine.observe(new Map(), neverAborted);
+    await engine.discard([duplicate], neverAborted);
+    assert.deepEqual(await engine.find([job], neverAborted), new Map());
+    const ref = await engine.submit(job, neverAborted);
+    assert.notEqual(ref, duplicate);
+    await engine.release(new Map([[job.jobId, ref]]), neverAborted);
+    const finished = async () =>
+      (await engine.observe(new Map([[job.jobId, ref]]), neverAborted)).find(({ kind }) => kind === 'finished');
+    await eventually('the job has finished', async () => (await finished()) !== undefined);
+    assert.equal(await countRuns(job), 1);
+  });
 });
 
 slurmTest('the number of commands is independent of the number of jobs', async ({ engine, newJob, commands }) => {
