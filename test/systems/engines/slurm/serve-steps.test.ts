@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { test } from 'node:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
 import { serveStepsBash } from '../../../../src/engines/slurm/serve-steps.ts';
 import { answerSeconds, requestFolder, srunProgram } from '../../../../src/engines/slurm/srun-program.ts';
 import { eventually } from '../../../engines/observing.ts';
@@ -18,23 +18,40 @@ function shortened(program: string): string {
   return changed;
 }
 
-test('requests whose programs were killed before they were served do not occupy the wrapper', async (t) => {
-  const steps = await temporaryFolder(t);
-  execFileSync('mkfifo', [join(steps, 'requests')]);
-  const server = spawn('bash', ['-c', `steps=$1\n${shortened(serveStepsBash)}\nserve_steps`, 'bash', steps], {
-    stdio: 'ignore',
-    detached: true,
-  });
+/** Runs the part of the wrapper that serves requests, and records which ones it accepts. */
+async function serveSteps(t: TestContext, program: string) {
+  let end = async () => {};
+  // Before the removal of the folders.
+  t.after(() => end());
+  const [steps, folder] = [await temporaryFolder(t), await temporaryFolder(t)];
+  const requests = join(steps, 'requests');
+  execFileSync('mkfifo', [requests]);
+  const script = `steps=$1 folder=$2
+    mv() { command mv "$@" && echo "\${!#}" >> "$folder/accepted"; }
+    ${program}
+    serve_steps`;
+  const server = spawn('bash', ['-c', script, 'bash', steps, folder], { stdio: 'ignore', detached: true });
   const exit = once(server, 'exit');
-  try {
-    const ids = Array.from({ length: 70 }, (_, index) => `1.${index}\n`);
-    writeFileSync(join(steps, 'requests'), ids.join(''));
-    await eventually('all requests are accepted', async () => readdirSync(steps).includes('1.69'));
-    await eventually('all requests are dropped', async () => readdirSync(steps).join() === 'requests');
-  } finally {
+  end = async () => {
     killGroup(server.pid);
     await exit;
-  }
+  };
+  const readLines = (name: string) =>
+    existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8').split('\n').slice(0, -1) : [];
+  return {
+    steps,
+    request: (text: string) => writeFileSync(requests, text),
+    acceptedIds: () => readLines('accepted').map((path) => basename(path)),
+  };
+}
+
+test('requests whose programs were killed before they were served do not occupy the wrapper', async (t) => {
+  const { steps, request, acceptedIds } = await serveSteps(t, shortened(serveStepsBash));
+  const ids = Array.from({ length: 70 }, (_, index) => `1.${index}`);
+  request(ids.map((id) => `${id}\n`).join(''));
+  // The first ones may be dropped before the last ones are accepted.
+  await eventually('all requests are accepted', async () => acceptedIds().length === ids.length);
+  await eventually('all requests are dropped', async () => readdirSync(steps).join() === 'requests');
 });
 
 test('srun fails if the wrapper does not answer', async (t) => {
