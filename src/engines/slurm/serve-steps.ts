@@ -19,13 +19,16 @@ serve_steps() {
   cd /
   trap 'interrupted=yes' ${stepSignals.join(' ')}
   exec 8<> "$steps/requests"
-  waiting=()
+  waiting=() beginning=
   while true; do
     # Where Slurm uses no cgroups, this process can outlive the wrapper.
     kill -0 $$ 2> /dev/null || kill -KILL 0
     timeout=30
     [ "\${#waiting[@]}" = 0 ] || timeout=0.1
-    if read -r -n 32 -t "$timeout" -u 8 id && [[ $id =~ ^[0-9]{1,10}[.][0-9]{1,5}$ ]] && [ ! -e "$steps/$id" ] &&
+    # The timeout can come in the middle of an id, which has up to 16 characters.
+    if read -r -n 32 -t "$timeout" -u 8 text; then id=$beginning$text beginning=; else id= beginning=$beginning$text; fi
+    [ "\${#beginning}" -le 16 ] || beginning=
+    if [[ $id =~ ^[0-9]{1,10}[.][0-9]{1,5}$ ]] && [ ! -e "$steps/$id" ] &&
       [ "\${#waiting[@]}" -lt ${maxWaitingSteps} ]; then
       rm -rf -- "$steps/new"
       # If this fails, the program inside gives up after a while.

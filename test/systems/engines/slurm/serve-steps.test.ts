@@ -18,7 +18,7 @@ function shortened(program: string): string {
   return changed;
 }
 
-/** Runs the part of the wrapper that serves requests, and records which ones it accepts. */
+/** Runs the part of the wrapper that serves requests, and records which ones it accepts, and when it stops waiting for one. */
 async function serveSteps(t: TestContext, program: string) {
   let end = async () => {};
   // Before the removal of the folders.
@@ -28,6 +28,7 @@ async function serveSteps(t: TestContext, program: string) {
   execFileSync('mkfifo', [requests]);
   const script = `steps=$1 folder=$2
     mv() { command mv "$@" && echo "\${!#}" >> "$folder/accepted"; }
+    read() { builtin read "$@" || { echo >> "$folder/timeouts"; return 1; }; }
     ${program}
     serve_steps`;
   const server = spawn('bash', ['-c', script, 'bash', steps, folder], { stdio: 'ignore', detached: true });
@@ -42,6 +43,7 @@ async function serveSteps(t: TestContext, program: string) {
     steps,
     request: (text: string) => writeFileSync(requests, text),
     acceptedIds: () => readLines('accepted').map((path) => basename(path)),
+    countTimeouts: () => readLines('timeouts').length,
   };
 }
 
@@ -52,6 +54,19 @@ test('requests whose programs were killed before they were served do not occupy 
   // The first ones may be dropped before the last ones are accepted.
   await eventually('all requests are accepted', async () => acceptedIds().length === ids.length);
   await eventually('all requests are dropped', async () => readdirSync(steps).join() === 'requests');
+});
+
+test('a request is accepted although a timeout comes while it is read', async (t) => {
+  // As while other steps wait for their start.
+  const program = serveStepsBash.replace('timeout=30', 'timeout=0.1');
+  const { request, acceptedIds, countTimeouts } = await serveSteps(t, program);
+  for (const part of ['1.2', '3\n', 'text that is too long for an id', '\n', '1', '.4', '\n']) {
+    request(part);
+    const before = countTimeouts();
+    // The first one may belong to what was written before.
+    await eventually('a timeout comes after this', async () => countTimeouts() >= before + 2);
+  }
+  await eventually('both requests are accepted', async () => acceptedIds().join() === '1.23,1.4');
 });
 
 test('srun fails if the wrapper does not answer', async (t) => {
