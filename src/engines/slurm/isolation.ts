@@ -1,3 +1,4 @@
+import { maxRefusalSeconds } from '../../domain/jobs/end-record.ts';
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { type ArgumentGroup, type HiddenPath, isPrivateExpression, sandboxParts } from '../sandbox/arguments.ts';
@@ -101,12 +102,15 @@ function addArgumentsBash({ args, hides }: ArgumentGroup): string {
  * files come and go for seconds.
  */
 export const maxAttempts = 30;
-export const pauseBash = 'sleep 0.2';
-const retryBash = `retry() {
+/** A wrapper that gives up later than after `maxRefusalSeconds` is not believed: the job would be charged. */
+export const maxRetrySeconds = maxRefusalSeconds / 2;
+export const pauseOrBreakBash = `[ "$SECONDS" -lt ${maxRetrySeconds} ] || break; sleep 0.2`;
+const retryBash = `SECONDS=0
+retry() {
   local attempt
   for attempt in {1..${maxAttempts}}; do
     "$@" && return
-    ${pauseBash}
+    ${pauseOrBreakBash}
   done
   return 1
 }`;

@@ -3,7 +3,7 @@ import type { EngineJob } from '../engine.ts';
 import { systemPaths } from '../sandbox/arguments.ts';
 import {
   maxAttempts,
-  pauseBash,
+  pauseOrBreakBash,
   type SandboxLines,
   type SlurmIsolation,
   sandboxBash,
@@ -116,7 +116,7 @@ ${environment}
 )
 code=$?
 has_not_begun "$code" || break
-${pauseBash}
+${pauseOrBreakBash}
 done
 rm -f -- "$status"
 [ -z "$shared" ] || remove_if_unused "$lock" "$shared"

@@ -3,7 +3,7 @@ import { refusalExitCode } from '../../domain/jobs/end-record.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
-import { maxAttempts, pauseBash, type SlurmIsolation, trappedSignals } from './isolation.ts';
+import { maxAttempts, pauseOrBreakBash, type SlurmIsolation, trappedSignals } from './isolation.ts';
 import { prepareIsolationBash } from './prepare-isolation.ts';
 import { wrapperSignals } from './slurm-job.ts';
 import { requestFolder } from './srun-program.ts';
@@ -83,7 +83,7 @@ for attempt in {1..${maxAttempts}}; do
 const endLoopBash = (isolation: SlurmIsolation) => `begun=yes
 [ -n "$isolated" ] && [ -z "$terminated" ] && has_not_begun "$code" || break
 begun=
-${pauseBash}
+${pauseOrBreakBash}
 done
 rm -f -- "$status"
 if [ -z "$begun" ]; then

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import type { EngineJob } from '../../../../src/engines/engine.ts';
 import { createSlurmEngine } from '../../../../src/engines/slurm/engine.ts';
-import type { SlurmIsolation } from '../../../../src/engines/slurm/isolation.ts';
+import { maxRetrySeconds, type SlurmIsolation } from '../../../../src/engines/slurm/isolation.ts';
 import { buildWrapperScript } from '../../../../src/engines/slurm/wrapper.ts';
 import { createLocalShell } from '../../../../src/shell/local-shell.ts';
 import { quoteForBash } from '../../../../src/shell/quote.ts';
@@ -346,22 +346,31 @@ describe('isolated jobs in special cases', { concurrency: 3 }, () => {
     assert.match(stderr, /the job was not started: bubblewrap failed on/);
     assert.ok(signal !== null || status === null || status > 128, `${signal} ${status}`);
   });
+
+  test('a wrapper gives up before Slurm charges for its attempts, however long each of them takes', async (t) => {
+    // As if that time were over.
+    const change = (script: string) => script.replaceAll(`"$SECONDS" -lt ${maxRetrySeconds} `, '"$SECONDS" -lt 0 ');
+    const { stderr, attempts } = await runWithFailures(t, '[2-9]|[1-9]?', change);
+    assert.match(stderr, /the job was not started: bubblewrap failed on/);
+    // The trial and the start.
+    assert.equal(attempts, 2);
+  });
 });
 
 /** Runs the wrapper with a `bwrap` that fails at the given attempts. The first attempt is the trial. */
-async function runWithFailures(t: TestContext, failing: string) {
+async function runWithFailures(t: TestContext, failing: string, change = (script: string) => script) {
   const folder = await temporaryFolder(t);
   const job = await newLocalJob(folder, shellLine('echo ran; exit 1'));
   const count = join(folder, 'count');
   const bwrap = join(folder, 'bwrap');
   const program = `#!/bin/bash\nprintf . >> ${count}\ncase $(wc -c < ${count}) in ${failing}) exit 1 ;; esac\nexec /usr/bin/bwrap "$@"\n`;
   await writeFile(bwrap, program, { mode: 0o755 });
-  return runWrapper(job, folder);
+  return { ...runWrapper(job, folder, change), attempts: readFileSync(count, 'utf8').length };
 }
 
 /** Runs the wrapper of a job on this host, with the programs of a folder first in PATH. */
-function runWrapper(job: EngineJob, programs: string) {
-  return spawnSync('bash', ['-c', buildWrapperScript(job, slurmIsolation())], {
+function runWrapper(job: EngineJob, programs: string, change = (script: string) => script) {
+  return spawnSync('bash', ['-c', change(buildWrapperScript(job, slurmIsolation()))], {
     cwd: job.workspace.directory,
     env: { PATH: `${programs}:${process.env.PATH}` },
     encoding: 'utf8',
