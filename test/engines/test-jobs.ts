@@ -2,8 +2,11 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { EngineJob } from '../../src/engines/engine.ts';
 
-/** Runs until `letFinish` is called. Like `runOnce`, it records each run for `countRuns`. */
-export const runUntilReleased = shellLine('echo ran >> runs; while [ ! -e release ]; do sleep 0.05; done');
+/** Runs until `letFinish` is called, however late. Like `runOnce`, it records each run for `countRuns`. */
+export const runUntilReleased = {
+  ...shellLine('echo ran >> runs; while [ ! -e release ]; do sleep 0.05; done'),
+  runtimeSeconds: 600,
+};
 export const runOnce = shellLine('echo ran >> runs');
 
 export function shellLine(text: string): Pick<EngineJob, 'command'> {

@@ -7,7 +7,8 @@ import { eventually, neverAborted, waitUntilFinished } from '../../../engines/ob
 import { countRuns, shellLine } from '../../../engines/test-jobs.ts';
 import type { SlurmHarness } from './slurm-harness.ts';
 
-const twoNodes = { nodes: 2, coresPerNode: 2 };
+/** On a busy machine each step can take several seconds. */
+const twoNodes = { nodes: 2, coresPerNode: 2, runtimeSeconds: 600 };
 
 /** Submits a job, and returns its end and its output. `onStart` is called when the job has called `echo ran >> runs`. */
 export async function runJob(
