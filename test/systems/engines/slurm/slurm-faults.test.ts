@@ -123,9 +123,10 @@ describe('the Slurm engine', { concurrency: true }, () => {
     },
   );
 
+  let frozenTime: number | null = null;
   ownClusterTest(
     'reads ends from accounting after the controller lost its state and reuses ids',
-    {},
+    { now: () => frozenTime ?? Date.now() },
     async (harness) => {
       const { engine, newJob, cluster, commands } = harness;
       const [old, lost, other] = [await newJob(runOnce), await newJob(runOnce), await newJob(runOnce)];
@@ -137,6 +138,8 @@ describe('the Slurm engine', { concurrency: true }, () => {
       const reusedRef = await engine.submit(other, neverAborted);
       assert.equal(reusedRef, expected.get(old.jobId));
       const before = commands.length;
+      // Accounting is queried again two seconds after the beginning of a query, which can take longer.
+      frozenTime = Date.now();
       const observations = await engine.observe(expected, neverAborted);
       assert.deepEqual(
         observations.find(({ jobId }) => jobId === old.jobId),
@@ -150,6 +153,7 @@ describe('the Slurm engine', { concurrency: true }, () => {
       );
       assert.equal((await engine.observe(expected, neverAborted)).length, observations.length);
       assert.equal(commands.at(-1), 'squeue');
+      frozenTime = null;
       // The id belongs to another job now, which must stay held.
       await engine.release(expected, neverAborted);
       const held = await observeJob(engine, other.jobId);
