@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, createCaller } from '../../support/api.ts';
 import { openEventStream } from '../../support/event-stream.ts';
-import { jobPath } from '../../support/jobs.ts';
+import { jobPath, runThroughAllStages } from '../../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { type SharedCluster, sharedCluster } from '../../support/shared-cluster.ts';
 import { slurmConfig } from '../../support/slurm-config.ts';
@@ -25,7 +25,7 @@ export function eventsSuite(): void {
 
     test('reports each stage of a job, and shows the state of Slurm in the timeline', async () => {
       const stream = await openEventStream(server.url, server.userToken);
-      const { body } = await me.submit('/jobs/hpc_one/', { command: 'sleep 3; exit 7', runtime: '0.1' });
+      const job = await runThroughAllStages(server, me, 'exit 7', { payload: { runtime: '0.1' } });
       const events = await stream.waitForEvents(4);
       stream.disconnect();
       assert.deepEqual(
@@ -37,7 +37,7 @@ export function eventsSuite(): void {
           [4, 'job.ended', 'FAILED'],
         ],
       );
-      const { body: timeline } = await me.get<{ entries: Record<string, unknown>[] }>(`${jobPath(body)}timeline/`);
+      const { body: timeline } = await me.get<{ entries: Record<string, unknown>[] }>(`${jobPath(job)}timeline/`);
       const [, queued, running, ended] = timeline.entries;
       assert.match(String(queued?.engine_id), /^\d+$/);
       assert.equal(running?.engine_words, 'RUNNING');
