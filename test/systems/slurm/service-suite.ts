@@ -176,12 +176,11 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
         (await me.send('GET', `${jobPath(running)}log/`)).text.includes('started') ? true : undefined,
       );
       const pending = (await me.submit('/jobs/hpc_one/', { command: 'true', ...whole })).body;
-      const names = [running, pending].map(({ job_id }) => job_id).join(',');
-      const refs = await until('both are in the queue', () => {
-        const found = cluster.run('squeue', '-h', '-o', '%i', '-n', names).trim().split('\n');
-        return found.length === 2 ? found : undefined;
-      });
-      cluster.run('scancel', ...refs);
+      // In this order, because the pending job would start on the nodes of the other one.
+      for (const { job_id } of [pending, running]) {
+        const findRef = () => cluster.run('squeue', '-h', '-o', '%i', '-n', job_id).trim();
+        cluster.run('scancel', await until(`${job_id} is in the queue`, () => findRef() || undefined));
+      }
       for (const job of [running, pending]) {
         const { stage, failed } = await me.waitUntilFinished(job);
         assert.deepEqual([stage, failed], ['FAILED', true]);

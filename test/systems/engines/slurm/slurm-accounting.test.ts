@@ -74,7 +74,9 @@ describe('ends of jobs that have left the queue, read by sacct', { concurrency: 
     const running = await submit({ ...runUntilReleased, ...pair, nodes: 2, coresPerNode: 16 });
     await waitUntilRunning(engine, running.job.jobId);
     const pending = await submit({ ...runUntilReleased, ...pair });
-    cluster.run('scancel', first, pending.ref, running.ref);
+    cluster.run('scancel', first, pending.ref);
+    // Afterwards, because the pending job would start on its nodes.
+    cluster.run('scancel', running.ref);
     for (const [job, ref] of [
       [held, first],
       [pending.job, pending.ref],
