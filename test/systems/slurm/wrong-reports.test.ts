@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { createCaller, type Job } from '../../support/api.ts';
-import { jobPath } from '../../support/jobs.ts';
+import { jobPath, waitForGoScript } from '../../support/jobs.ts';
 import { spawnServer } from '../../support/server-process.ts';
 import { type ClusterOptions, startCluster } from '../../support/slurm-cluster.ts';
 import { slurmConfig } from '../../support/slurm-config.ts';
@@ -38,9 +38,9 @@ async function startService(t: TestContext, options: ClusterOptions = {}) {
 // With their own clusters the tests wait at the same time.
 describe('jobs that Slurm reports wrongly', { concurrency: true }, () => {
   test('have the outcome and the charge of their end record if Slurm takes their node for failed', async (t) => {
-    const options = { nodes: 1, extraConf: ['SlurmdTimeout=4'] };
-    const { cluster, me, submit, workspaceOf, chargedSeconds } = await startService(t, options);
-    const job = await submit('date +%s; sleep 3; date +%s');
+    const { cluster, me, submit, workspaceOf, chargedSeconds } = await startService(t, { nodes: 1 });
+    // Every job that ran is charged for at least a second: this one runs for longer.
+    const job = await submit(`date +%s; ${waitForGoScript}; sleep 2; date +%s`);
     const readTimes = async () => {
       const text = await readFile(join(workspaceOf(job), 'stdout'), 'utf8').catch(() => '');
       return text.trim().split('\n').filter(Boolean).map(Number);
@@ -48,10 +48,13 @@ describe('jobs that Slurm reports wrongly', { concurrency: true }, () => {
     await until('the job runs', async () => (await readTimes())[0]);
     const slurmStart = Date.parse(cluster.run('squeue', '-h', '-n', job.job_id, '-o', '%S').trim()) / 1000;
     await cluster.killNodeDaemons('n1');
-    const { stage, failed } = await me.waitUntilFinished(job);
-    assert.deepEqual([stage, failed], ['SUCCESSFUL', false]);
+    await writeFile(join(workspaceOf(job), 'files', 'go'), '');
     // The record of the wrapper: it begins before the command, by the time that the sandbox needs, and ends after it.
     const recordFile = join(workspaceOf(job), 'files.started', 'end');
+    await until('the job has recorded its end', () => existsSync(recordFile) || undefined);
+    cluster.run('scontrol', 'update', 'NodeName=n1', 'State=DOWN', 'Reason=test');
+    const { stage, failed } = await me.waitUntilFinished(job);
+    assert.deepEqual([stage, failed], ['SUCCESSFUL', false]);
     const record = await readFile(recordFile, 'utf8');
     const [exitCode, start = 0, end = 0] = record.trim().split(' ').map(Number);
     const [commandStart = 0, commandEnd = 0] = await readTimes();
