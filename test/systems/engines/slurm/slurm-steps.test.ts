@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
-import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { replacedCommands } from '../../../../src/engines/slurm/srun-program.ts';
@@ -85,19 +85,22 @@ describe('srun in isolated jobs', { concurrency: 4 }, () => {
   });
 
   test('a task removes the shared memory of tasks that were killed, and no other', async (t) => {
-    const names = ['killed', 'running'].map((name) => `/dev/shm/bursar-${name}-${process.pid}`);
+    const [killed, running] = ['killed', 'running'].map((name) => `/dev/shm/bursar-${name}-${process.pid}`) as [
+      string,
+      string,
+    ];
+    // Tasks of other tests remove a folder that is not locked yet, if it has the name of shared memory.
+    const unlocked = `/dev/shm/unlocked-${process.pid}`;
+    t.after(() => Promise.all([killed, running, unlocked].map((name) => rm(name, { recursive: true, force: true }))));
     // Readable by the owner only: tests of attacks watch such folders.
-    for (const name of names) await mkdir(name, { mode: 0o700 });
-    t.after(() => Promise.all(names.map((name) => rm(name, { recursive: true, force: true }))));
-    const running = spawn('flock', ['-s', names[1] ?? '', 'sleep', '600'], { detached: true, stdio: 'ignore' });
-    t.after(() => killGroup(running.pid));
-    await eventually(
-      'the folder is locked',
-      async () => spawnSync('flock', ['-n', names[1] ?? '', 'true']).status === 1,
-    );
+    for (const name of [killed, unlocked]) await mkdir(name, { mode: 0o700 });
+    const holder = spawn('flock', ['-s', unlocked, 'sleep', '600'], { detached: true, stdio: 'ignore' });
+    t.after(() => killGroup(holder.pid));
+    await eventually('the folder is locked', async () => spawnSync('flock', ['-n', unlocked, 'true']).status === 1);
+    await rename(unlocked, running);
     const { end, stderr } = await run('srun -N1 -n1 true');
     assert.equal(end.outcome, 'succeeded', stderr);
-    assert.deepEqual(names.map(existsSync), [false, true]);
+    assert.deepEqual([killed, running].map(existsSync), [false, true]);
   });
 
   test('a task cannot open the shared memory of its job to other accounts', async () => {
