@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
@@ -47,7 +49,7 @@ test('a running job: live timeline, cost and cancellation', async () => {
   await waitForStage(me, job, 'RUNNING');
   await open(job);
   await page.getByRole('heading', { name: 'Cancelled one' }).waitFor();
-  await page.getByText(/running for \d+ s/).waitFor();
+  await page.getByText(/running for \d+ (s|min)/).waitFor();
   await page.getByText(/Runs for .* of 1 h/).waitFor();
   await page.getByText('2 nodes × 3 cores').waitFor();
   await page.getByText('Holds 6 core-h').waitFor();
@@ -59,7 +61,7 @@ test('a running job: live timeline, cost and cancellation', async () => {
   await expectAccessible(page);
   await dialog.getByRole('button', { name: 'Cancel the job' }).click();
   await page.getByRole('listitem').filter({ hasText: 'Cancelled' }).waitFor();
-  await page.getByText(/ran for \d+ s/).waitFor();
+  await page.getByText(/ran for \d+ (s|min)/).waitFor();
   await page.getByText('The job is charged for the time that it ran').waitFor();
   assert.equal(await page.getByText('Why it failed').count(), 0, 'a cancellation by the owner is no failure');
 });
@@ -90,10 +92,14 @@ test('a failed job says why, with the last lines of stderr, and can be repeated 
 });
 
 test('the log follows a job across a restart of the server, and pauses when the user scrolls up', async () => {
-  const script = `i=0; while [ ! -e go ] && [ -d "$PWD" ]; do i=$((i+1)); echo "line $i"; sleep 0.05; done; echo "last line"`;
+  // Only the lines on the screen are elements: line 60 must stay the last one until the page shows it.
+  const first = `seq -f 'line %g' 60; while [ ! -e more ] && [ -d "$PWD" ]; do sleep 0.05; done`;
+  const more = `while [ ! -e go ] && [ -d "$PWD" ]; do i=$((i+1)); echo "line $i"; sleep 0.05; done; echo "last line"`;
+  const script = `${first}; i=60; ${more}`;
   const job = await submit(script, { title: 'Followed' });
   await open(job, '?tab=log');
   await page.getByText('line 60', { exact: true }).waitFor();
+  writeFileSync(join(server.data, 'workspaces', job.job_id, 'files', 'more'), '');
   const log = page.getByRole('region', { name: 'stdout of the job' });
   await log.focus();
   await page.keyboard.press('Home');
