@@ -33,14 +33,18 @@ describe('startLoop', () => {
 
   test('passes the due time to an iteration, even if it starts later', async () => {
     const delayMs = 20;
+    /** Blocks the event loop from the moment at which the loop has set the timer of the next iteration until after it is due. */
+    const blockAfterReturn = async () => {
+      for (let tick = 0; tick < 10; tick++) await null;
+      blockEventLoop(100);
+    };
     const iterations: { dueAt: number; startedAt: number; endedAt: number }[] = [];
     const done = Promise.withResolvers<void>();
     const loopStartedAt = performance.now();
     const loop = startLoop(async (_signal, dueAt) => {
       const startedAt = performance.now();
       if (iterations.length === 2) done.resolve();
-      // Blocks the event loop at the time at which the next iteration is due.
-      else queueMicrotask(() => setImmediate(() => blockEventLoop(100)));
+      else void blockAfterReturn();
       iterations.push({ dueAt, startedAt, endedAt: performance.now() });
       return delayMs;
     });
