@@ -29,6 +29,8 @@ describe('expired events', () => {
     const webhook = await registerWebhook(me, endpoint.url);
     const disabledWebhook = await registerWebhook(me, `${endpoint.url}/disabledWebhook`);
     old = await runThroughAllStages(server, me);
+    // Deliveries that a disabled webhook has not got are never sent.
+    await endpoint.waitForRequests(8);
     const admin = (await loadOpenApiContract(server)).callerFor(server.adminToken);
     await sendJson(admin, 'POST', `/admin/webhooks/${old.owner}/${disabledWebhook.id}/disable/`, {
       reason: 'creates another event',
