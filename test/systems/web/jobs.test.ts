@@ -73,10 +73,18 @@ test('a job that another client submits appears, runs and ends on the open page,
   await row.getByText(/ s of 6 min/).waitFor();
   await row.getByText('up to 6 core-min').waitFor();
   await row.getByRole('link', { name: 'Only jobs with the tag live' }).waitFor();
+  // An event during a read marks the page for another one, so that each of the three events so far may have caused one.
+  assert.ok(requests.length <= 3, `${requests.length} requests for one new job`);
+
+  // Now no read is under way, and none is due.
+  await page.reload();
+  await page.getByText('Live', { exact: true }).waitFor();
+  await row.getByText('Running').waitFor();
+  const count = requests.length;
   releaseJob(server, job);
   await row.getByText('Successful').waitFor();
-  await row.getByText(/^\d+ core-s$/).waitFor();
-  assert.ok(requests.length <= 2, `${requests.length} requests for one new job`);
+  await row.getByText(/core-(s|min)$/).waitFor();
+  assert.equal(requests.length, count, 'the end of a job that is on the page needs no request');
   await expectAccessible(page);
   await page.context().close();
 });
@@ -95,8 +103,9 @@ test('filters, tags and search are in the address, and the back button undoes th
   await rowOf(page, 'Followed').waitFor();
   await page.keyboard.press('/');
   await page.keyboard.type('FOLLOW');
+  // A search for its beginning, by slow keys, shows the same jobs.
+  await page.waitForURL(/search=FOLLOW$/);
   await waitForTitles(page, ['Followed']);
-  assert.match(page.url(), /search=FOLLOW$/);
   await page.goBack();
   await rowOf(page, 'Broken').waitFor();
   assert.equal(await page.getByRole('searchbox').inputValue(), '');
