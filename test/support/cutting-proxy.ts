@@ -7,8 +7,11 @@ export type Direction = 'up' | 'down';
 /** A TCP proxy in front of a server that cuts connections in the middle of requests and responses. */
 export interface CuttingProxy {
   url: string;
-  /** The next connection that carries this many bytes in this direction is reset. Several cuts apply one after another. */
-  cutAfter(direction: Direction, bytes: number): void;
+  /**
+   * The next connection that carries this many bytes in this direction is reset. Several cuts apply one after another. With
+   * `mayReset` it is only stopped in this direction at first, and reset when the promise resolves.
+   */
+  cutAfter(direction: Direction, bytes: number, mayReset?: Promise<void>): void;
   /** The next request gets this response from the proxy, and does not reach the server. */
   respondNext(status: string, headers: Record<string, string>, body?: string): void;
   /** Cuts that have not happened yet. */
@@ -23,7 +26,7 @@ export interface CuttingProxy {
 export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
-  const cuts: { direction: Direction; bytes: number }[] = [];
+  const cuts: { direction: Direction; bytes: number; mayReset: Promise<void> | undefined }[] = [];
   const responses: string[] = [];
   const requests: string[] = [];
 
@@ -42,8 +45,13 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
       carried += chunk.length;
       if (cut?.direction === direction && carried >= cut.bytes) {
         cuts.shift();
-        from.resetAndDestroy();
-        to.resetAndDestroy();
+        const reset = () => {
+          from.resetAndDestroy();
+          to.resetAndDestroy();
+        };
+        from.pause();
+        if (cut.mayReset === undefined) reset();
+        else void cut.mayReset.then(reset);
         return;
       }
       if (!to.write(chunk)) {
@@ -70,7 +78,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   };
   return {
     url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
-    cutAfter: (direction, bytes) => cuts.push({ direction, bytes }),
+    cutAfter: (direction, bytes, mayReset) => cuts.push({ direction, bytes, mayReset }),
     respondNext: (status, headers, body = '') => {
       const fields = { ...headers, 'content-length': String(Buffer.byteLength(body)), connection: 'close' };
       const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -11,6 +11,7 @@ import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { firstUsers } from '../../support/server.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { type ShippedConfig, shippedConfig } from '../../support/shipped-config.ts';
+import { until } from '../../support/until.ts';
 import { expectAccessible, launchBrowser, type WebBrowser } from '../../support/web-page.ts';
 import { createZip } from '../../support/zip.ts';
 
@@ -233,14 +234,19 @@ test('an upload shows its progress, can be cancelled, and goes on after a cut co
   await field(page, 'Command').fill('ls');
   await field(page, 'Title').fill('Large upload');
   await limitUpload(500_000);
+  // Slow enough to see its pace. It stops before its end, which must not come before the cancellation.
+  const cancelled = Promise.withResolvers<void>();
+  proxy.cutAfter('up', 1_000_000, cancelled.promise);
   await submitButton(page).click();
   await page.getByText('Sending the files').waitFor();
   await page.getByText(/of 3 MB, .*\/s, .* left/).waitFor();
+  await until('the upload has stopped', () => proxy.pendingCuts() === 0 || undefined);
   await page.getByRole('link', { name: 'Quotas' }).click();
   await page.getByRole('button', { name: 'Stay' }).click();
   await page.getByRole('button', { name: 'Cancel the submission' }).click();
   await submitButton(page).waitFor();
   assert.equal(await field(page, 'Title').inputValue(), 'Large upload');
+  cancelled.resolve();
   await limitUpload(-1);
   proxy.cutAfter('up', 1_000_000);
   await submitButton(page).click();
