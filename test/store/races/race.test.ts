@@ -21,6 +21,7 @@ import {
   topUp,
   withdrawDownTo,
 } from '../../support/ledger.ts';
+import type { ShippedConfig } from '../../support/shipped-config.ts';
 import { createZip } from '../../support/zip.ts';
 
 // Concurrent requests through real HTTP that exceed the quota together.
@@ -28,8 +29,14 @@ import { createZip } from '../../support/zip.ts';
 const granted = 3600;
 let fixture: AccountingFixture;
 
+/** PostgreSQL: a hundred requests wait for ten connections, on a busy machine longer than a request usually may. */
+function adjust(config: ShippedConfig): void {
+  setShortKillGrace(config);
+  Object.assign(config, { database: { connectTimeoutSeconds: 600 } });
+}
+
 before(async () => {
-  fixture = await openAccountingFixture({ timeSeconds: granted, spaceKb: 10, adjust: setShortKillGrace });
+  fixture = await openAccountingFixture({ timeSeconds: granted, spaceKb: 10, adjust });
 });
 after(() => fixture.dispose());
 

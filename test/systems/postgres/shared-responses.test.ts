@@ -23,7 +23,8 @@ describe('two instances on one PostgreSQL', () => {
   before(async () => {
     postgres = await startPostgres();
     const env = { BURSAR_DATABASE_URL: await postgres.database('bursar') };
-    const config = { ...shippedConfig(), database: { leaseSeconds: 1 } };
+    // Fifty requests wait for the connections of two pools, on a busy machine longer than they usually may.
+    const config = { ...shippedConfig(), database: { leaseSeconds: 1, connectTimeoutSeconds: 600 } };
     const firstServer = await spawnServer({ data, config, env });
     servers = [firstServer, await spawnServer({ data, config, env })];
     [first, second] = servers.map((server) => createCaller(server.url, firstServer.userToken));
