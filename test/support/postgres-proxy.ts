@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
  * The fault of a COMMIT:
- * `lost`: it does not reach PostgreSQL. `unanswered`: its response is lost. `late`: it reaches PostgreSQL two seconds after
- * the client has lost its connection. `away`: its response is lost, and no further connection is possible.
+ * `lost`: it does not reach PostgreSQL. `unanswered`: its response is lost. `late`: it reaches PostgreSQL after the client has
+ * lost its connection, when `sendLateCommit` is called. `away`: its response is lost, like all other connections, and no
+ * further connection is possible.
  */
 export type Fault = 'lost' | 'unanswered' | 'late' | 'away';
 
@@ -14,8 +14,8 @@ export interface PostgresProxy {
   port: number;
   /** Breaks the next COMMIT of a transaction that sends this text. Those of background work are left alone. */
   breakCommitOf(text: string, fault: Fault): void;
-  /** Resolves when the fault has happened. */
-  waitForFault(): Promise<void>;
+  /** Continues the fault `late`. */
+  sendLateCommit(): void;
   /** The number of round trips on all connections so far. */
   roundTrips(): number;
   /** Ends the fault `away`. */
@@ -27,7 +27,7 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
   const sockets = new Set<Socket>();
   let fault: { text: string; kind: Fault } | null = null;
   let isAway = false;
-  let faultHappened = Promise.withResolvers<void>();
+  const lateCommit = Promise.withResolvers<void>();
   let roundTripCount = 0;
 
   const server = createServer((client) => {
@@ -55,7 +55,7 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
         return void upstream.write(data);
       const { kind } = fault;
       fault = null;
-      void breakConnection(kind, client, upstream, data).then(faultHappened.resolve);
+      void breakConnection(kind, client, upstream, data);
     });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -65,26 +65,28 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
     client.removeAllListeners('close');
     upstream.removeAllListeners('data');
     upstream.resume();
-    if (currentFault === 'away') isAway = true;
     if (currentFault === 'lost') {
       upstream.destroy();
       client.destroy();
       return;
     }
     client.destroy();
-    if (currentFault === 'late') await sleep(2000);
+    if (currentFault === 'late') await lateCommit.promise;
+    if (currentFault === 'away') {
+      // Before the COMMIT, which frees the lock for which a lookup on another connection waits.
+      isAway = true;
+      for (const socket of sockets) if (socket !== upstream) socket.destroy();
+    }
     upstream.write(data);
     await once(upstream, 'data');
     upstream.destroy();
-    if (currentFault === 'away') for (const socket of sockets) socket.destroy();
   }
   return {
     port: (server.address() as { port: number }).port,
     breakCommitOf: (text, kind) => {
       fault = { text, kind };
-      faultHappened = Promise.withResolvers();
     },
-    waitForFault: () => faultHappened.promise,
+    sendLateCommit: () => lateCommit.resolve(),
     roundTrips: () => roundTripCount,
     acceptConnections: () => {
       isAway = false;
