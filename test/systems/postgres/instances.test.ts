@@ -24,7 +24,8 @@ describe('several instances on one PostgreSQL', () => {
 
   /** Polls and heartbeats are off in effect, so that what happens on other instances arrives by LISTEN/NOTIFY only. */
   const events = { checkSeconds: 3600, heartbeatSeconds: 3600 };
-  const config = { ...shippedConfig(), database: { leaseSeconds: 1 }, events };
+  /** A slow holder keeps its leases. */
+  const config = { ...shippedConfig(), database: { leaseSeconds: 600 }, events };
 
   async function start(role: NonNullable<ServerProcessOptions['role']>): Promise<ServerProcess> {
     const server = await spawnServer({ data, role, config, env: { BURSAR_DATABASE_URL: url } });
@@ -114,6 +115,8 @@ describe('several instances on one PostgreSQL', () => {
     const next = await start('all');
     assert.equal(await holdsSystem(next)(), undefined);
     await worker.kill();
+    assert.equal(await holdsSystem(next)(), undefined);
+    await postgres.query('bursar', 'update leases set expires_at = 1 where expires_at > 0');
     await until('the next instance holds the lease of the system', holdsSystem(next));
     const me = createCaller(api.url, api.userToken);
     const { body } = await me.submit('/jobs/hpc_one/', { command: 'true' });
