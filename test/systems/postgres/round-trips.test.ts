@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import { jobPath } from '../../support/jobs.ts';
 import { readMetric } from '../../support/metrics.ts';
@@ -28,13 +28,15 @@ describe('round trips to PostgreSQL', () => {
     await first.stop();
     server = await spawnServer({ data: first.data, role: 'api', env: { BURSAR_DATABASE_URL: url } });
     me = createCaller(server.url, first.userToken);
-    job = (await submit()).body;
     // A submission notifies the other instances a moment later.
-    await until('nothing more is sent', async () => {
-      const former = proxy.roundTrips();
-      await sleep(1000);
-      return proxy.roundTrips() === former || undefined;
-    });
+    const topics = new Set<string | undefined>();
+    const listener = new pg.Client({ connectionString: postgres.url('bursar') });
+    listener.on('notification', ({ payload }) => topics.add(payload?.split(' ')[1]));
+    await listener.connect();
+    await listener.query('listen bursar');
+    job = (await submit()).body;
+    await until('the submission has notified', () => (topics.has('user') && topics.has('system')) || undefined);
+    await listener.end();
   });
   after(async () => {
     await server.dispose();
