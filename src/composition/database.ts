@@ -89,7 +89,7 @@ async function openShared(config: Config, observer: DatabaseObserver): Promise<I
     await db.destroy();
     throw error;
   }
-  const pgNotify = openPgNotify(db, config.database);
+  const pgNotify = await openPgNotify(db, config.database);
   return {
     db,
     pgNotify,

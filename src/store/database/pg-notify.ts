@@ -20,9 +20,9 @@ export interface PgNotify {
 
 /**
  * Broadcasts hints between instances by LISTEN/NOTIFY. Delivery is best effort: hints sent while the connection is down
- * are dropped.
+ * are dropped. Resolves when it listens, or has failed to: an instance that serves hears of every revoked access.
  */
-export function openPgNotify(db: Db, settings: DatabaseSettings): PgNotify {
+export async function openPgNotify(db: Db, settings: DatabaseSettings): Promise<PgNotify> {
   const senderId = randomUUID();
   const listeners: ((topic: string, name: string) => void)[] = [];
   const queued = new Set<string>();
@@ -66,6 +66,7 @@ export function openPgNotify(db: Db, settings: DatabaseSettings): PgNotify {
   }
 
   let listening = listen();
+  await listening;
   return {
     notify(topic, name) {
       if (isClosed) return;
