@@ -8,6 +8,7 @@ import { type ServerProcess, spawnServer } from '../../support/server-process.ts
 import { expectAccessible, launchBrowser, type WebBrowser } from '../../support/web-page.ts';
 import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
 import { webhookConfig } from '../../support/webhooks.ts';
+import { waitForNotice } from './notice.ts';
 
 let server: ServerProcess;
 let browser: WebBrowser;
@@ -65,8 +66,8 @@ test('a token is created, shown once, used and revoked', async () => {
   assert.equal((await caller.submit('/jobs/hpc_one/', { command: 'true' })).status, 403);
 
   await button('Revoke notebook').click();
-  await button('Revoke', dialog('Revoke the token notebook?')).click();
-  await page.getByText('The token notebook is revoked').waitFor();
+  const revoke = button('Revoke', dialog('Revoke the token notebook?'));
+  await Promise.all([waitForNotice(page, 'The token notebook is revoked'), revoke.click()]);
   assert.equal((await caller.get('/jobs/hpc_one/')).status, 401);
   await page.getByLabel(/^Show expired and revoked tokens/).check();
   await row.getByText('revoked').waitFor();

@@ -9,6 +9,7 @@ import { firstUsers } from '../../support/server.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { until } from '../../support/until.ts';
 import { expectAccessible, launchBrowser, type WebBrowser } from '../../support/web-page.ts';
+import { waitForNotice } from './notice.ts';
 
 const otherUser = '301777';
 const busyUser = '301888';
@@ -219,8 +220,7 @@ test('staff see the jobs of all users, filter by user, and cancel with a reason'
   const confirm = page.getByRole('button', { name: 'Cancel 1 job' });
   assert.equal(await confirm.isDisabled(), true);
   await page.getByLabel('Reason').fill('maintenance');
-  await confirm.click();
-  await page.getByText('Cancelling 1 job').waitFor();
+  await Promise.all([waitForNotice(page, 'Cancelling 1 job'), confirm.click()]);
   await until('the cancelled job', async () => {
     await page.getByRole('button', { name: 'Refresh' }).click();
     return (await rowOf(page, 'Of another').getByText('Cancelled by the staff').count()) === 1 ? true : undefined;
