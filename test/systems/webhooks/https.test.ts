@@ -10,7 +10,7 @@ import { type DnsServer, startDnsServer } from '../../support/dns-server.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { until } from '../../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
-import { registerWebhook, sendJson, sendTestEvent, webhookConfig } from '../../support/webhooks.ts';
+import { sendJson, sendTestEvent, type Webhook, webhookConfig } from '../../support/webhooks.ts';
 
 describe('webhook delivery over https', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-https-'));
@@ -26,7 +26,8 @@ describe('webhook delivery over https', () => {
     const config = webhookConfig({
       allowHttp: false,
       nameServers: [dns.address],
-      retrySeconds: [],
+      // The name server is in the process of the test, which a busy machine can stop for longer than a resolver waits.
+      retrySeconds: [0.1],
       timeoutSeconds: 10,
     });
     server = await spawnServer({ config, env: { NODE_EXTRA_CA_CERTS: authority.certificateFile } });
@@ -39,6 +40,14 @@ describe('webhook delivery over https', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
+  const register = (url: string) =>
+    until('the name is resolved', async () => {
+      const { status, body, text } = await sendJson<Webhook>(me, 'POST', '/webhooks/', { url, events: ['*'] });
+      if (status === 503) return undefined;
+      assert.equal(status, 201, text);
+      return body;
+    });
+
   async function openEndpoint(tls?: { key: string; cert: string }): Promise<TestEndpoint> {
     const endpoint = await startEndpoint(tls === undefined ? {} : { tls });
     endpoints.push(endpoint);
@@ -47,21 +56,21 @@ describe('webhook delivery over https', () => {
 
   test('checks the certificate against the host name, although the connection goes to the resolved address', async () => {
     const endpoint = await openEndpoint(await authority.issue('DNS:endpoint.test'));
-    const webhook = await registerWebhook(me, `https://endpoint.test:${endpoint.port}/`);
+    const webhook = await register(`https://endpoint.test:${endpoint.port}/`);
     assert.equal((await sendTestEvent(me, webhook)).state, 'delivered');
     assert.equal(endpoint.requests[0]?.headers.host, `endpoint.test:${endpoint.port}`);
   });
 
   test('accepts a certificate for an IP address', async () => {
     const endpoint = await openEndpoint(await authority.issue('IP:127.0.0.1'));
-    assert.equal((await sendTestEvent(me, await registerWebhook(me, `${endpoint.url}/`))).state, 'delivered');
+    assert.equal((await sendTestEvent(me, await register(`${endpoint.url}/`))).state, 'delivered');
   });
 
   test('rejects a certificate for another name or of an unknown authority', async () => {
     const unknownAuthority = await createCertificateAuthority(join(folder, 'unknown'));
     for (const tls of [await authority.issue('DNS:another.test'), await unknownAuthority.issue('DNS:wrong.test')]) {
       const endpoint = await openEndpoint(tls);
-      const delivery = await sendTestEvent(me, await registerWebhook(me, `https://wrong.test:${endpoint.port}/`));
+      const delivery = await sendTestEvent(me, await register(`https://wrong.test:${endpoint.port}/`));
       assert.equal(delivery.state, 'failed');
       assert.equal(delivery.last_result, 'unreachable');
       const logged = new RegExp(`"delivery":${delivery.id},.*"detail":"(ERR_TLS_CERT|UNABLE_TO|SELF_SIGNED)`);
@@ -74,7 +83,7 @@ describe('webhook delivery over https', () => {
     const plain = await openEndpoint();
     const endpoint = await openEndpoint(await authority.issue('IP:127.0.0.1'));
     endpoint.respondWith(() => ({ status: 307, location: plain.url }));
-    const delivery = await sendTestEvent(me, await registerWebhook(me, `${endpoint.url}/`));
+    const delivery = await sendTestEvent(me, await register(`${endpoint.url}/`));
     assert.deepEqual([delivery.state, delivery.last_result], ['failed', 'denied']);
     assert.match(delivery.last_error ?? '', /Use an https URL/);
     assert.deepEqual(plain.requests, []);
