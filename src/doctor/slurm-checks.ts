@@ -2,7 +2,7 @@ import type { SlurmEngineConfig } from '../config/system-schema.ts';
 import type { SiteOptions } from '../engines/engine.ts';
 import { createRunCommand, lastErrorLine } from '../engines/slurm/commands.ts';
 import { parsePing } from '../engines/slurm/scontrol.ts';
-import type { Shell } from '../shell/shell.ts';
+import type { RunResult, Shell } from '../shell/shell.ts';
 import type { Check } from './finding.ts';
 import { checkSite, type RunSlurmCommand, requireStdout } from './site-checks.ts';
 
@@ -63,8 +63,13 @@ async function checkController(check: Check, run: RunSlurmCommand): Promise<bool
     );
   const results = await Promise.allSettled([run('squeue', '--me', '-h', '-o', '%i'), run('scontrol', 'ping')]);
   const [squeue, ping] = results.map((result) => (result.status === 'fulfilled' ? result.value : null));
-  // A command that hangs is a finding, not the end of all checks.
-  if (!squeue || !ping) return await checkAnswer(async () => Promise.reject(firstError(results)));
+  // A command that hangs is a finding, not the end of all checks. squeue waits for a controller that is down, ping does not.
+  if (!squeue || !ping) {
+    return await checkAnswer(async () => {
+      if (ping) requireController(ping);
+      throw firstError(results);
+    });
+  }
   const error = authenticationError.exec(squeue.stderr)?.[0].replace(/^\w+: error: /, '') ?? null;
   const isAuthenticated = await check('the service account is authenticated', adviseAuthentication(error), async () => {
     if (error !== null) throw new Error(error);
@@ -73,12 +78,18 @@ async function checkController(check: Check, run: RunSlurmCommand): Promise<bool
   return (
     isAuthenticated &&
     (await checkAnswer(async () => {
-      const { ok, detail } = parsePing(ping);
-      if (!ok) throw new Error(detail);
+      const detail = requireController(ping);
       if (squeue.code !== 0) throw new Error(lastErrorLine(squeue));
       return detail;
     }))
   );
+}
+
+/** Returns which controller is up, or throws that none is. */
+function requireController(ping: RunResult): string {
+  const { ok, detail } = parsePing(ping);
+  if (!ok) throw new Error(detail);
+  return detail;
 }
 
 /** `sack`: the socket of auth/slurm. */
@@ -98,14 +109,20 @@ function adviseAuthentication(error: string | null): string {
 const firstError = (results: readonly PromiseSettledResult<unknown>[]): unknown =>
   results.find((result) => result.status === 'rejected')?.reason;
 
-/** Slurm rejects credentials if clocks differ too much, and jobs are charged by Slurm's times. */
+/**
+ * Slurm rejects credentials if clocks differ too much, and jobs are charged by Slurm's times. The time is read at an unknown moment
+ * while the command runs, which can take long on a busy host.
+ */
 function checkClock(check: Check, name: string, readSeconds: () => Promise<string>): Promise<boolean> {
   return check(name, 'Synchronise all machines with the same NTP server.', async () => {
+    const before = Date.now() / 1000;
     const seconds = await readSeconds();
+    const after = Date.now() / 1000;
     if (!/^\d+$/.test(seconds)) throw new Error('its time cannot be read');
-    const skew = Math.round(Number(seconds) - Date.now() / 1000);
-    if (Math.abs(skew) > maxClockSkewSeconds)
-      throw new Error(`it is ${Math.abs(skew)} s ${skew > 0 ? 'ahead' : 'behind'}`);
+    const ahead = Math.round(Number(seconds) - after);
+    const behind = Math.round(before - Number(seconds));
+    if (ahead > maxClockSkewSeconds) throw new Error(`it is ${ahead} s ahead`);
+    if (behind > maxClockSkewSeconds) throw new Error(`it is ${behind} s behind`);
     return `within ${maxClockSkewSeconds} s`;
   });
 }
