@@ -44,7 +44,8 @@ export function createUnreportedEnds(
     recorded = records;
     if (ends.length === 0) return;
     log.warn({ hpc: system.name, jobIds: ends.map(({ jobId }) => jobId) }, 'system reports ended jobs as running');
-    // Otherwise these jobs keep their nodes up to their time limits.
+    // Otherwise these jobs keep their nodes up to their time limits. If it fails, the next check finds them again: their ends count
+    // as stored then too.
     for (const jobId of await storeEnds(ends)) await engine.cancel(jobId, stopping.signal);
   }
 

@@ -44,6 +44,7 @@ describe('watcher', () => {
   let measure: (jobId: string) => Promise<number>;
   let compareMs: number;
   let forgetError: Error | null;
+  let cancelError: Error | null;
   let missing: MissingJobStatus | null;
   let nowMs: number;
   let logged: string[];
@@ -57,6 +58,7 @@ describe('watcher', () => {
     measure = async () => 1;
     compareMs = 0;
     forgetError = null;
+    cancelError = null;
     missing = null;
     nowMs = 10_000;
     logged = [];
@@ -112,6 +114,10 @@ describe('watcher', () => {
       },
       inspectMissing: async (jobs) =>
         new Map(missing === null ? [] : [...jobs.keys()].map((name) => [name, missing as MissingJobStatus])),
+      async cancel(id) {
+        engineCalls.push(`cancel ${id}`);
+        if (cancelError !== null) throw cancelError;
+      },
       onChange: () => undefined,
     };
     const deps = {
@@ -367,6 +373,27 @@ describe('watcher', () => {
       logged.filter((text) => /end not stored/.test(text)),
       [],
     );
+  });
+
+  test('cancels a job again that its system still shows as running, if the cancellation after its stored end failed', async () => {
+    await insertTestJob('running', '7');
+    endRecord = {
+      ...{ outcome: 'succeeded', reason: 'exit code 0', exitCode: 0, wasTerminated: false, writtenAt: 8000 },
+      ...{ startedAt: 5000, endedAt: 8000, elapsedSeconds: 3 },
+    };
+    reported = [running('7')];
+    cancelError = new Error('the system does not answer');
+    startTestWatcher();
+    const countCancellations = () => engineCalls.filter((call) => call === `cancel ${jobId}`).length;
+    const waitForCancellation = (count: number) =>
+      until(`cancellation ${count}`, () => {
+        nowMs += 1000;
+        return countCancellations() >= count || undefined;
+      });
+    await waitForCancellation(1);
+    assert.equal(await storedState(), 'ended');
+    cancelError = null;
+    await waitForCancellation(2);
   });
 
   test('ignores a job whose engine id the dispatcher has not stored yet, even if it has ended', async () => {
