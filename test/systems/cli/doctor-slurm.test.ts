@@ -5,10 +5,9 @@ import { after, before, describe, test } from 'node:test';
 import { stringify } from 'yaml';
 import { bursarProcess } from '../../support/command-line.ts';
 import { isLongRun } from '../../support/long-run.ts';
-import type { SlurmCluster } from '../../support/slurm-cluster.ts';
 import { slurmConfig } from '../../support/slurm-config.ts';
 import { startSshd } from '../../support/sshd.ts';
-import { doctorSuite, startDoctorCluster } from './doctor-suite.ts';
+import { type DoctorCluster, doctorSuite, startDoctorCluster } from './doctor-suite.ts';
 
 async function startSshAccess() {
   const sshd = await startSshd();
@@ -18,7 +17,7 @@ async function startSshAccess() {
 
 // Both suites share one cluster: slurmdbd takes 4 s to start.
 describe('bursar doctor on Slurm', () => {
-  let cluster: SlurmCluster;
+  let cluster: DoctorCluster;
   before(async () => {
     cluster = await startDoctorCluster();
   });
