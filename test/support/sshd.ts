@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -105,7 +105,10 @@ export async function startSshd({ canHang = false } = {}): Promise<TestSshd> {
     async hang(text) {
       await rm(at('hang'), { force: true });
       await rm(at('hanging'), { force: true });
-      if (text !== null) await writeFile(at('hang'), text);
+      if (text === null) return;
+      // Renamed: a command that read it before it has its content would hang whatever it contains.
+      await writeFile(at('hang.new'), text);
+      await rename(at('hang.new'), at('hang'));
     },
     async waitForHang() {
       await until('a command hangs', () => existsSync(at('hanging')) || undefined);
@@ -125,7 +128,7 @@ export async function startSshd({ canHang = false } = {}): Promise<TestSshd> {
 const hangingCommand = (file: string) => `#!/bin/sh
 if [ -e ${file} ]; then
   text=$(cat ${file})
-  case $SSH_ORIGINAL_COMMAND in *"$text"*) touch ${file}ing; exec sleep 3600 ;; esac
+  [ -z "$text" ] || case $SSH_ORIGINAL_COMMAND in *"$text"*) touch ${file}ing; exec sleep 3600 ;; esac
 fi
 exec sh -c "$SSH_ORIGINAL_COMMAND"
 `;

@@ -27,7 +27,7 @@ describe('commands that hang on an ssh host', { concurrency: 1 }, () => {
   async function startServer(): Promise<ServerProcess> {
     const { controlFolder: _, environment: __, ...ssh } = sshd.options;
     const engine = { ssh, workspaceFolder, commandTimeoutSeconds: 5 };
-    const config = { ...slurmConfig(cluster, engine), database: { leaseSeconds: 1 } };
+    const config = slurmConfig(cluster, engine);
     const server = await spawnServer({ data, config, env: { BURSAR_DATABASE_URL: postgres.url('bursar') } });
     servers.push(server);
     return server;
@@ -95,7 +95,11 @@ describe('commands that hang on an ssh host', { concurrency: 1 }, () => {
     await sshd.waitForHang();
     const polls = await countPolls();
     await until('the scheduler is polled', async () => (await countPolls()) > polls + 2 || undefined);
-    assert.equal((await me.get<{ status: string }>('/hpc/hpc_one/')).body.status, 'up');
+    // On a busy machine one of the commands can take too long, until the next poll.
+    await until(
+      'the system is up',
+      async () => (await me.get<{ status: string }>('/hpc/hpc_one/')).body.status === 'up' || undefined,
+    );
     for (const job of jobs) assert.equal((await requestCancel(me, job)).status, 202);
     const ended = await whileHanging('the jobs end', Promise.all(jobs.map(me.waitUntilFinished)));
     assert.deepEqual(new Set(ended.map(({ stage }) => stage)), new Set(['CANCELED']));
