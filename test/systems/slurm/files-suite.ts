@@ -46,8 +46,8 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
     const filesOf = (job: Job) => jobPath(job).replace('/jobs/', '/files/');
     const get = (path: string, headers: Record<string, string> = {}) =>
       fetch(server.url + path, { headers: { authorization: `Bearer ${server.userToken}`, ...headers } });
-    const listPaths = async (job: Job) =>
-      (await me.get<{ path: string }[]>(filesOf(job))).body.map(({ path }) => path).sort();
+    const listFiles = async (job: Job) => (await me.get<{ path: string; size: number }[]>(filesOf(job))).body;
+    const listPaths = async (job: Job) => (await listFiles(job)).map(({ path }) => path).sort();
     const schedulerCommands = async () => {
       const lines = (await (await get('/metrics')).text()).split('\n');
       // squeue runs periodically, independent of readers.
@@ -61,7 +61,11 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
       await waitForStage(me, job, 'RUNNING');
       const follow = await get(`${jobPath(job)}log/?follow=1`);
       const events = await get(`${jobPath(job)}log/?follow=1`, { accept: 'text/event-stream' });
-      await until('the job has written', async () => (await listPaths(job)).includes('out/ten') || undefined);
+      // bash creates the file before printf writes it.
+      await until(
+        'the job has written',
+        async () => (await listFiles(job)).some(({ path, size }) => path === 'out/ten' && size === 10) || undefined,
+      );
       const before = await schedulerCommands();
       assert.deepEqual(await listPaths(job), ['data/in', 'out/ten', 'run.sh']);
       assert.equal(await (await get(`${filesOf(job)}out/ten`)).text(), '0123456789');
