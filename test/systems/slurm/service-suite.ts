@@ -61,9 +61,12 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
     const workspaceOf = (job: Job) => join(cluster.folder, 'work', job.job_id);
     const outputOf = (job: Job) => readFileSync(join(workspaceOf(job), 'stdout'), 'utf8');
     const timeLeft = async () => (await me.quota('hpc_one', 'proj_hpc_one_01')).time_left;
-    const endOf = async ({ job_id }: Job) =>
-      (await readLogLines(server)).find(
-        ({ msg, jobId, state }) => msg === 'job state changed' && jobId === job_id && state === 'ended',
+    /** Waits for it: the job can be read as ended a moment before the server logs it. */
+    const endOf = ({ job_id }: Job) =>
+      until(`the end of ${job_id} is logged`, async () =>
+        (await readLogLines(server)).find(
+          ({ msg, jobId, state }) => msg === 'job state changed' && jobId === job_id && state === 'ended',
+        ),
       );
 
     test('commands of Slurm are measured, and belong to the trace of the submission that they serve', async () => {
@@ -116,8 +119,8 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       const job = await me.waitUntilFinished(body);
       assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
       const end = await endOf(job);
-      assert.equal(end?.outcome, 'output_exceeded');
-      assert.match(String(end?.reason), /^its files took more space than the quota has left/);
+      assert.equal(end.outcome, 'output_exceeded');
+      assert.match(String(end.reason), /^its files took more space than the quota has left/);
       assert.ok((await timeLeft()) < before);
       assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
     });
@@ -153,7 +156,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       await waitForStage(me, body, 'RUNNING');
       const job = await cancelJob(me, body);
       assert.deepEqual([job.stage, job.failed], ['CANCELED', false]);
-      assert.match(String((await endOf(job))?.reason), /^cancelled by its owner/);
+      assert.match(String((await endOf(job)).reason), /^cancelled by its owner/);
       assert.equal((await me.send('DELETE', jobPath(body))).status, 200);
       await until('its files are removed', () => !existsSync(workspaceOf(job)) || undefined);
     });
@@ -185,8 +188,8 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
         const { stage, failed } = await me.waitUntilFinished(job);
         assert.deepEqual([stage, failed], ['FAILED', true]);
         const end = await endOf(job);
-        assert.equal(end?.outcome, 'cancelled_by_site');
-        assert.match(String(end?.reason), /^cancelled by an administrator of the cluster \(CANCELLED/);
+        assert.equal(end.outcome, 'cancelled_by_site');
+        assert.match(String(end.reason), /^cancelled by an administrator of the cluster \(CANCELLED/);
       }
       const used = before - (await timeLeft());
       assert.ok(used >= 32 && used % 32 === 0, `${used} seconds are not those of one job on 32 cores`);
