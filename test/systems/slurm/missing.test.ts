@@ -42,10 +42,10 @@ async function startService(t: TestContext, extraConf: string[] = []) {
       assert.equal(status, 201);
       return body;
     },
-    waitForRef: (job: Job) =>
+    waitForRef: (job: Job, states = 'PD,R') =>
       until(
         `${job.job_id} is in the queue`,
-        () => cluster.run('squeue', '-h', '-o', '%i', '-n', job.job_id).trim() || undefined,
+        () => cluster.run('squeue', '-h', '-o', '%i', '-t', states, '-n', job.job_id).trim() || undefined,
       ),
     waitUntilStored: (job: Job) => until('the Slurm id is stored', () => findLogLine(/job submitted/, job)),
   };
@@ -57,7 +57,9 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     const { cluster, data, me, findLogLine, submit, waitForRef, ...service } = await startService(t);
     const before = (await me().quota('hpc_one', 'proj_hpc_one_01')).time_left;
     const blocker = await submit('sleep 600');
-    const [blockerRef, job] = [await waitForRef(blocker), await submit('true')];
+    // A submission that is slow to end could otherwise be released after the job.
+    const blockerRef = await waitForRef(blocker, 'R');
+    const job = await submit('true');
     const ref = await waitForRef(job);
     // Without a stored Slurm id the server would rightly submit the job again.
     await service.waitUntilStored(job);
