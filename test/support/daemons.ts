@@ -8,8 +8,8 @@ import { until } from './until.ts';
 /** The daemons of one test. Each has its own log file in the same folder. */
 export interface Daemons {
   start(name: string, program: string, args: string[]): void;
-  /** Resolves when the daemon has exited; does nothing if it is not running. */
-  end(name: string, signal: NodeJS.Signals): Promise<void>;
+  /** Resolves when the daemon has exited; does nothing if it is not running. One that takes 5 s is killed, unless it `mustFinish`. */
+  end(name: string, signal: NodeJS.Signals, options?: { mustFinish: boolean }): Promise<void>;
   signal(name: string, signal: NodeJS.Signals): void;
   /** Kills all daemons synchronously, for an exit handler. */
   killAll(): void;
@@ -53,14 +53,14 @@ export function createDaemons(cwd: string, logFolder: string, variables: Record<
       closeSync(log);
     },
 
-    async end(name, signal) {
+    async end(name, signal, { mustFinish } = { mustFinish: false }) {
       const child = running.get(name);
       running.delete(name);
       if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
       const ended = once(child, 'exit');
       child.kill('SIGCONT');
       child.kill(signal);
-      const killTimer = setTimeout(() => child.kill('SIGKILL'), 5_000);
+      const killTimer = mustFinish ? undefined : setTimeout(() => child.kill('SIGKILL'), 5_000);
       await ended;
       clearTimeout(killTimer);
     },

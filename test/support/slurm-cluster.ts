@@ -37,6 +37,7 @@ export interface SlurmCluster {
   /** Runs a command as an administrator of the cluster, and returns its stdout. */
   run(program: string, ...args: string[]): string;
   stop(): Promise<void>;
+  /** SIGTERM: slurmctld saves its state. */
   stopController(): Promise<void>;
   startController(): Promise<void>;
   /** SIGKILL: slurmctld saves nothing. */
@@ -113,7 +114,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
     run,
     startController,
     startNode: (name) => startNodes([name]),
-    stopController: () => end('slurmctld', 'SIGTERM'),
+    stopController: () => end('slurmctld', 'SIGTERM', { mustFinish: true }),
     killController: () => end('slurmctld', 'SIGKILL'),
     async wipeController() {
       await end('slurmctld', 'SIGKILL');
