@@ -70,8 +70,25 @@ describe('outcomes of jobs whose node or controller fails', { concurrency: true 
     },
   );
 
+  // By default a node waits so long before it kills a job at its limit that every job has recorded its end by then.
+  const killsSoon = { nodes: 1, extraConf: ['MessageTimeout=25', 'KillWait=2'] };
   ownClusterTest(
-    'distinguishes jobs that reach their time limit from a job whose end no node reported',
+    'reports a time limit for a job that does not end at it and is killed',
+    killsSoon,
+    async ({ engine, newJob, cluster }) => {
+      const job = await newJob(shellLine("trap '' TERM; echo run >> runs; while :; do sleep 1; done"));
+      const ref = await withAutomaticRelease(engine).submit(job, neverAborted);
+      await eventually('the job has started', async () => (await countRuns(job)) === 1);
+      await endTimeLimit(cluster, ref);
+      const { outcome, isExitMissing } = await waitUntilFinished(engine, job.jobId);
+      assert.deepEqual([outcome, isExitMissing], ['timed_out', undefined]);
+      const records = await engine.readEndRecords(new Map([[job.jobId, job.workspace]]), neverAborted);
+      assert.equal(records.get(job.jobId), 'not_ended');
+    },
+  );
+
+  ownClusterTest(
+    'distinguishes a job that ends at its time limit from a job whose end no node reported',
     {},
     async ({ engine, newJob, cluster }) => {
       const refs: string[] = [];
@@ -82,9 +99,8 @@ describe('outcomes of jobs whose node or controller fails', { concurrency: true 
         return job;
       };
       const exiting = await submit("trap 'exit 0' TERM", 'n1');
-      const ignoring = await submit("trap '' TERM", 'n1');
       const killed = await submit(':', 'n2');
-      for (const job of [exiting, ignoring, killed])
+      for (const job of [exiting, killed])
         await eventually('the job has started', async () => (await countRuns(job)) === 1);
       await cluster.killNodeJobs('n2');
       // The shortest limit is a minute. Slurm checks the limits every 30 s.
@@ -95,13 +111,12 @@ describe('outcomes of jobs whose node or controller fails', { concurrency: true 
         return { outcome, isExitMissing };
       };
       assert.deepEqual(await read(exiting), { outcome: 'timed_out', isExitMissing: undefined });
-      assert.deepEqual(await read(ignoring), { outcome: 'timed_out', isExitMissing: undefined });
       assert.deepEqual(await read(killed), { outcome: 'timed_out', isExitMissing: true });
-      const paths = new Map([exiting, ignoring, killed].map(({ jobId, workspace }) => [jobId, workspace]));
+      const paths = new Map([exiting, killed].map(({ jobId, workspace }) => [jobId, workspace]));
       const records = await engine.readEndRecords(paths, neverAborted);
       const exited = records.get(exiting.jobId);
       assert.equal(typeof exited === 'object' && exited.exitCode, 0);
-      for (const { jobId } of [ignoring, killed]) assert.equal(records.get(jobId), 'not_ended');
+      assert.equal(records.get(killed.jobId), 'not_ended');
     },
   );
 
