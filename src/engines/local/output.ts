@@ -65,6 +65,7 @@ async function openOutput(options: OutputOptions): Promise<Output> {
   /** Output that was read and is not written yet, because the disk refused it. */
   let unwritten: Buffer = Buffer.alloc(0);
   let diskError: unknown;
+  let wasRefused = false;
 
   function receive(chunk: Buffer): void {
     if (chunk.length > bytesLeft && !isExceeded) {
@@ -85,6 +86,7 @@ async function openOutput(options: OutputOptions): Promise<Output> {
     } catch (error) {
       if (isDiskRefusal(error)) {
         diskError = error;
+        wasRefused = true;
         socket?.pause();
         setTimeout(write, diskRetryMs);
       } else fail(error);
@@ -102,11 +104,15 @@ async function openOutput(options: OutputOptions): Promise<Output> {
   }
 
   async function waitForRest(timeoutMs: number, isAbandoned: () => Promise<boolean>): Promise<void> {
-    const timer = new AbortController();
-    await Promise.race([ended, sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => {})]);
-    timer.abort();
-    while (unwritten.length > 0 && !(await isAbandoned())) await sleep(diskRetryMs);
-    if (unwritten.length > 0) fail(diskError);
+    do {
+      wasRefused = unwritten.length > 0;
+      const timer = new AbortController();
+      await Promise.race([ended, sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => {})]);
+      timer.abort();
+      while (unwritten.length > 0 && !(await isAbandoned())) await sleep(diskRetryMs);
+      if (unwritten.length > 0) fail(diskError);
+      // While the disk refuses output, nothing is read: the pipe may still be full.
+    } while (wasRefused && !isFailed);
   }
 
   async function finish(timeoutMs: number, isAbandoned: () => Promise<boolean>): Promise<void> {

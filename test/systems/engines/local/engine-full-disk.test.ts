@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { type StdioOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineJob } from '../../../../src/engines/engine.ts';
+import { diskRetryMs } from '../../../../src/engines/local/disk-retry.ts';
+import { openOutputs } from '../../../../src/engines/local/output.ts';
 import { type LocalHarness, localHarness } from '../../../engines/local/harness.ts';
 import { eventually, neverAborted, observeAll } from '../../../engines/observing.ts';
 import { mountSmallDisk, type SmallDisk } from '../../../support/small-disk.ts';
@@ -71,5 +75,29 @@ describe('local engine on a full disk', () => {
     assert.deepEqual([lines.length, lines.at(-2)], [50_001, '50000']);
     assert.equal(readFileSync(printing.workspace.stderr, 'utf8'), 'end\n');
     assert.equal(readFileSync(queued.workspace.stdout, 'utf8'), 'started\n');
+  });
+
+  test('stores all output if space is freed while the reader of the output is suspended', async () => {
+    const [file, pipe] = [join(disk.folder, 'output'), join(disk.folder, 'pipe')];
+    const fail = () => assert.fail('the output was not stored');
+    const options = { file, pipe, maxBytes: 1_000_000, onExceeded: fail, onFailure: fail };
+    const [output] = await openOutputs([options]);
+    assert.ok(output);
+    disk.fill();
+    // After a first chunk that the disk refuses, the reader buffers as much, and the rest stays in the pipe.
+    const chunkBytes = 65_536;
+    writeSync(output.writeEnd, Buffer.alloc(chunkBytes));
+    const stdio: StdioOptions = ['ignore', output.writeEnd, 'inherit'];
+    const writer = spawn('head', ['-c', String(2 * chunkBytes), '/dev/zero'], { stdio });
+    const hasWritten = once(writer, 'exit');
+    output.startReading();
+    await hasWritten;
+    await output.finish(100, async () => {
+      disk.free();
+      // Afterwards, the next attempt to write and the next check of its result are due at the same time.
+      setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * diskRetryMs));
+      return false;
+    });
+    assert.equal(statSync(file).size, 3 * chunkBytes);
   });
 });
