@@ -15,6 +15,8 @@ import { interruptedError, timeoutError, unavailableError } from './shell-errors
 
 /** How long the start of a process is awaited after its timeout, or after an abort. */
 const maxStartMs = 2000;
+/** How long the end of a killed process is awaited. Killing it continues then: on another host it can take longer. */
+const maxKillMs = 5000;
 
 export interface RunProcessOptions extends Omit<RunOptions, 'environment'>, ProcessOptions {
   /** Default: the process is started by this one. */
@@ -88,10 +90,13 @@ async function collectResult(
   const { maxOutputBytes, stdin, label } = options;
   let failure: BursarError | null = null;
   let hasEnded = false;
+  let killTimer: NodeJS.Timeout | undefined;
+  const { promise: givenUp, reject: giveUp } = Promise.withResolvers<never>();
   const fail = (error: BursarError) => {
     if (failure !== null || hasEnded) return;
     failure = error;
     void killProcess(child, options, stderr);
+    killTimer = setTimeout(() => giveUp(error), maxKillMs);
   };
   const failOverflow = (stream: string) => () =>
     fail(unavailableError(`${label} wrote more than ${maxOutputBytes} bytes to ${stream}, and was killed.`));
@@ -102,12 +107,13 @@ async function collectResult(
   );
   stopped.catch(fail);
   try {
-    const code = await child.closed.catch((error) => {
+    const code = await Promise.race([child.closed, givenUp]).catch((error) => {
       throw failure ?? error;
     });
     if (failure !== null) throw failure;
     return { code, stdout: stdout(), stderr: stderr() };
   } finally {
     hasEnded = true;
+    clearTimeout(killTimer);
   }
 }

@@ -4,7 +4,7 @@ import { lstat, mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { connect as connectSocket } from 'node:net';
 import { dirname } from 'node:path';
 import { connectionError, unavailableError } from './shell-errors.ts';
-import { controlSocketPath, type SshTarget, sshArgv } from './ssh-target.ts';
+import { controlSocketPath, loginTimeoutMs, type SshTarget, sshArgv } from './ssh-target.ts';
 
 /** The ssh connection that all commands share. */
 export interface SshConnection {
@@ -30,9 +30,7 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await requirePrivateFolder(folder);
     await rm(log, { force: true });
-    // ssh applies its own connect timeout, but not to a login that hangs.
-    const timeoutMs = (target.connectTimeoutSeconds + 10) * 1000;
-    const code = await runSsh([...sshArgv(target, '-E', log), 'exit 0'], environment, timeoutMs, signal);
+    const code = await runSsh([...sshArgv(target, '-E', log), 'exit 0'], environment, loginTimeoutMs(target), signal);
     if (code === 0) return;
     const sshLog = await readFile(log, 'utf8').catch(() => '');
     throw connectionError(target, sshLog || `the login ${code === null ? 'did not answer' : `ended with ${code}`}`);
@@ -51,8 +49,8 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
       closing.abort();
       closing = new AbortController();
       await connecting?.catch(() => undefined);
-      const hasExited =
-        (await isListening(socket)) && (await runSsh(sshArgv(target, '-O', 'exit'), environment, 5000)) === 0;
+      const exit = () => runSsh(sshArgv(target, '-O', 'exit'), environment, loginTimeoutMs(target));
+      const hasExited = (await isListening(socket)) && (await exit()) === 0;
       if (folder === target.controlFolder) return;
       // ssh removes its socket a moment after it has confirmed the exit.
       if (hasExited) await rm(socket, { force: true });

@@ -18,7 +18,7 @@ import type { RunOptions, RunResult, Shell } from './shell.ts';
 import { connectionError, interruptedError, timeoutError, unavailableError } from './shell-errors.ts';
 import { requestSlot } from './slot.ts';
 import { createSshConnection } from './ssh-connection.ts';
-import { type SshTarget, sshArgv } from './ssh-target.ts';
+import { loginTimeoutMs, type SshTarget, sshArgv } from './ssh-target.ts';
 import { streamProcess } from './stream-process.ts';
 
 export interface SshShellOptions extends SshTarget {
@@ -35,8 +35,8 @@ export interface SshShellOptions extends SshTarget {
 const maxConcurrentCommands = 8;
 /** Additional output for the markers and for what start-up files print. */
 const extraOutputBytes = 65_536;
-/** The longest time that killing a command may delay its caller if the host does not answer. */
-const killTimeoutMs = 5000;
+/** How long `close` waits. Commands are killed and the connection is closed in the background then, while this process lives. */
+const maxCloseMs = 5000;
 
 /**
  * Runs programs on another host with OpenSSH's client, over one shared connection that is opened on demand and reopened
@@ -72,7 +72,7 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
    * all commands that are to be killed at the moment: a session takes time, and each beyond the tenth a new connection.
    */
   async function killRemote(child: RunningProcess, readStatus: () => RemoteStatus) {
-    const deadline = performance.now() + killTimeoutMs;
+    const deadline = performance.now() + loginTimeoutMs(target);
     while (readStatus().pid === undefined && !child.hasExited() && performance.now() < deadline) await sleep(10);
     commandsToKill.add({ readStatus, deadline });
     await killLimit(async () => {
@@ -151,8 +151,8 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
     },
 
     async close() {
-      await Promise.allSettled(runningKills);
-      await connection.close();
+      const closed = Promise.allSettled(runningKills).then(() => connection.close());
+      await Promise.race([closed, sleep(maxCloseMs, undefined, { ref: false })]);
     },
   };
 }

@@ -26,6 +26,9 @@ const persistSeconds = 600;
 /** A dead connection is detected after three of these intervals. */
 const aliveIntervalSeconds = 10;
 
+/** The time limit of a login, and of everything that may need one. ssh applies its own to the connection, not to a login that hangs. */
+export const loginTimeoutMs = ({ connectTimeoutSeconds }: SshTarget) => (connectTimeoutSeconds + 10) * 1000;
+
 /** Builds the ssh command line up to and including the host. These options come first: in ssh the first value wins. */
 export function sshArgv(target: SshTarget, ...extra: string[]): string[] {
   const { host, user, port, configFile, knownHostsFile, identityFile, connectTimeoutSeconds } = target;

@@ -98,7 +98,7 @@ export async function startSshd({ canHang = false } = {}): Promise<TestSshd> {
       knownHostsFile: at('known_hosts'),
       identityFile: at('user_key'),
       controlFolder: at('control'),
-      connectTimeoutSeconds: 30,
+      connectTimeoutSeconds: 120,
       environment: {},
     },
     stop,

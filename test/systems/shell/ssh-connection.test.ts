@@ -14,7 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createSshShell, type SshShellOptions } from '../../../src/shell/ssh-shell.ts';
 import { controlSocketPath } from '../../../src/shell/ssh-target.ts';
 import { generousLimits } from '../../shell/shell-contract.ts';
-import { findControlMasters, startSshd } from '../../support/sshd.ts';
+import { findControlMasters, startSshd, type TestSshd } from '../../support/sshd.ts';
 import { until } from '../../support/until.ts';
 
 const transient = { name: 'BursarError', code: 'unavailable', transient: true };
@@ -52,6 +52,16 @@ async function isListening(path: string): Promise<boolean> {
   return isOpen;
 }
 
+/** Runs a line of shell on the host before every command. */
+async function forceCommand({ folder }: TestSshd, line: string) {
+  const script = join(folder, 'forced');
+  await writeFile(script, `#!/bin/sh\n${line}\nexec sh -c "$SSH_ORIGINAL_COMMAND"\n`, { mode: 0o755 });
+  const key = await readFile(join(folder, 'user_key.pub'), 'utf8');
+  await writeFile(join(folder, 'user_key.pub'), `command="${script}" ${key}`);
+}
+
+const listCommands = () => execFileSync('ps', ['-A', '-ww', '-o', 'args='], { encoding: 'utf8' });
+
 test('fifty commands share one connection, which close() ends', async (t) => {
   const { shell, masters, connection } = await setUp(t);
   const names = new Set<string>();
@@ -82,8 +92,28 @@ test('runs more streams than one connection allows, and a command at the same ti
   controller.abort();
   await sleep(0); // let the streams close
   await shell.close();
-  const processes = () => execFileSync('ps', ['-A', '-o', 'args='], { encoding: 'utf8' });
-  await until('all commands are killed', () => !processes().includes(tag) || undefined);
+  await until('all commands are killed', () => !listCommands().includes(tag) || undefined);
+});
+
+test('kills a command even if that takes longer than its caller waits', async (t) => {
+  const { sshd, shell } = await setUp(t);
+  const answer = join(sshd.folder, 'answer');
+  // Like every program that writes, the session of the kill ends with its connection.
+  const waiting = `until [ -e ${answer} ]; do echo waiting; sleep 0.1; done`;
+  await forceCommand(sshd, `case $SSH_ORIGINAL_COMMAND in kill*) ${waiting} ;; esac`);
+  const controller = new AbortController();
+  const tag = `600.${randomInt(1e9)}`;
+  const ended = assert.rejects(shell.run(['sleep', tag], { ...generousLimits(), signal: controller.signal }), {
+    ...transient,
+    message: /was interrupted/,
+  });
+  await until('the command runs', () => new RegExp(`^sleep ${tag}$`, 'm').test(listCommands()) || undefined);
+  controller.abort();
+  await ended;
+  // Long enough for a session that has lost its connection to end.
+  await sleep(1000);
+  await writeFile(answer, '');
+  await until('the command is killed', () => !listCommands().includes(tag) || undefined);
 });
 
 test('the next command reopens a connection that was killed', async (t) => {
@@ -103,9 +133,8 @@ test('a command that meets a dying connection runs nevertheless, and the next on
   // It still accepts connections, and does not answer.
   process.kill(master, 'SIGSTOP');
   const met = run('echo', 'met');
-  const commands = () => execFileSync('ps', ['-A', '-ww', '-o', 'args='], { encoding: 'utf8' }).split('\n');
   const isCommand = (args: string) => args.startsWith('ssh ') && args.includes(socket);
-  await until('the command has begun', () => commands().some(isCommand) || undefined);
+  await until('the command has begun', () => listCommands().split('\n').some(isCommand) || undefined);
   await killConnection();
   assert.deepEqual(await met, { code: 0, stdout: 'met\n', stderr: '' });
   assert.equal((await run('echo', 'again')).stdout, 'again\n');
@@ -251,7 +280,7 @@ test('uses a short temporary folder if the path is too long for a socket, and re
   assert.equal((await stat(dirname(socket))).mode & 0o777, 0o700);
   assert.equal(existsSync(long.controlFolder), false);
   await shell.close();
-  assert.equal(existsSync(dirname(socket)), false);
+  await until('the folder is removed', () => !existsSync(dirname(socket)) || undefined);
   // Another user could have created a socket in a folder that everyone can write to.
   await mkdir(dirname(socket));
   t.after(() => rm(dirname(socket), { recursive: true, force: true }));
@@ -261,12 +290,7 @@ test('uses a short temporary folder if the path is too long for a socket, and re
 
 test('does not return what start-up files print as output', async (t) => {
   const { sshd, run, options } = await setUp(t);
-  const noisy = join(sshd.folder, 'noisy');
-  await writeFile(noisy, '#!/bin/sh\necho welcome\necho motd >&2\nexec sh -c "$SSH_ORIGINAL_COMMAND"\n', {
-    mode: 0o755,
-  });
-  const key = await readFile(join(sshd.folder, 'user_key.pub'), 'utf8');
-  await writeFile(join(sshd.folder, 'user_key.pub'), `command="${noisy}" ${key}`);
+  await forceCommand(sshd, 'echo welcome; echo motd >&2');
   assert.deepEqual(await run('echo', 'mine'), { code: 0, stdout: 'mine\n', stderr: '' });
   const shell = createSshShell(options);
   assert.equal(await text(await shell.stream(['echo', 'mine'], generousLimits())), 'mine\n');
