@@ -43,12 +43,14 @@ export const unpackScript = script(
 /**
  * Arguments: workspace, attempt id.
  * Renames the attempt to the workspace. An existing workspace stays, because its job may be running in it. A workspace
- * is never empty, so rename(2) itself refuses to replace one (mv -T).
+ * is never empty, so rename(2) itself refuses to replace one (mv -T). Deletes only this attempt: a later one may have started.
  */
 export const commitScript = script(
   removalFunctions,
   '[ -d "$1" ] || mv -T -- "$1.partial/$2" "$1" || [ -d "$1" ] || exit',
-  'erase "$1.partial"',
+  'erase "$1.partial/$2" || exit',
+  'rmdir -- "$1.partial" 2>/dev/null',
+  'exit 0',
 );
 
 /**

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRemoteWorkspaces } from '../../../../src/files/workspaces/remote/remote-workspaces.ts';
+import { commitScript } from '../../../../src/files/workspaces/remote/write-scripts.ts';
 import { createWorkspaces } from '../../../../src/files/workspaces/workspaces.ts';
 import type { ZipSource } from '../../../../src/files/zip/zip-source.ts';
 import { createLocalShell } from '../../../../src/shell/local-shell.ts';
@@ -89,6 +90,20 @@ function remoteContract(
       assert.deepEqual(await names(), [jobId]);
       assert.deepEqual(await names(join(root, jobId)), ['files']);
       assert.deepEqual(await names(paths.directory), ['new']);
+    });
+
+    test('stage leaves the files of an attempt that starts while it commits', async (t) => {
+      const { shell } = environment;
+      const later = () => join(setup.root, `${jobId}.partial`, 'later', 'files');
+      const run: Shell['run'] = async (argv, options) => {
+        if (argv.includes(commitScript)) await mkdir(later(), { recursive: true });
+        return await shell.run(argv, options);
+      };
+      const setup = await setUp(t, { ...shell, run });
+      await setup.stage(await makeZip({ a: 'a' }));
+      assert.deepEqual(await setup.names(setup.paths.directory), ['a']);
+      assert.deepEqual(await readdir(join(setup.root, `${jobId}.partial`)), ['later']);
+      assert.deepEqual(await readdir(later()), []);
     });
 
     test('stage does not change an existing workspace, whose job may be running', async (t) => {
