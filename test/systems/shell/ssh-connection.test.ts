@@ -11,6 +11,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type StartProcess, startProcess } from '../../../src/shell/process.ts';
 import { createSshShell, type SshShellOptions } from '../../../src/shell/ssh-shell.ts';
 import { controlSocketPath } from '../../../src/shell/ssh-target.ts';
 import { generousLimits } from '../../shell/shell-contract.ts';
@@ -142,7 +143,14 @@ test('a command that meets a dying connection runs nevertheless, and the next on
 });
 
 test('reports a lost connection, and the next command succeeds', async (t) => {
-  const { sshd, shell, run, killConnection } = await setUp(t);
+  /** Of the newest command. */
+  let hasReported: Promise<unknown> = Promise.resolve();
+  const startAndWatch: StartProcess = async (...args) => {
+    const child = await startProcess(...args);
+    hasReported = once(child.stderr, 'data');
+    return child;
+  };
+  const { sshd, shell, run, killConnection } = await setUp(t, () => ({ startProcess: startAndWatch }));
   const started = join(sshd.folder, 'started');
   const startCommand = async () => {
     const lost = assert.rejects(run('sh', '-c', `touch ${started}; sleep 60`), {
@@ -151,6 +159,8 @@ test('reports a lost connection, and the next command succeeds', async (t) => {
     });
     await until('the command runs', () => existsSync(started) || undefined);
     await rm(started);
+    // The host reports the start of a command over the connection, where the report may be delayed.
+    await hasReported;
     return { lost };
   };
   const stream = await shell.stream(['sh', '-c', 'echo half; sleep 60'], generousLimits());
