@@ -52,14 +52,10 @@ export async function openTerminal({ columns = 100, rows = 30, env = {} }: Termi
     history: () => tmux('capture-pane', '-p', '-S', '-'),
     async waitFor(pattern) {
       let last = '';
-      return await until(
-        `a screen that matches ${pattern}`,
-        async () => {
-          last = await screen();
-          return pattern.test(last) ? last : undefined;
-        },
-        20,
-      ).catch((error: Error) => {
+      return await until(`a screen that matches ${pattern}`, async () => {
+        last = await screen();
+        return pattern.test(last) ? last : undefined;
+      }).catch((error: Error) => {
         throw new Error(`${error.message}. The screen is:\n${last}`);
       });
     },
