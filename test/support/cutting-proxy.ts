@@ -8,13 +8,13 @@ export type Direction = 'up' | 'down';
 export interface CuttingProxy {
   url: string;
   /**
-   * The next connection that carries this many bytes in this direction is reset. Several cuts apply one after another. With
-   * `mayReset` it is only stopped in this direction at first, and reset when the promise resolves.
+   * The next connection that carries this many bytes in this direction is reset. It carries nothing until the reset, for which
+   * it waits until `when` is fulfilled. Several cuts apply one after another.
    */
-  cutAfter(direction: Direction, bytes: number, mayReset?: Promise<void>): void;
+  cutAfter(direction: Direction, bytes: number, when?: Promise<void>): void;
   /** The next request gets this response from the proxy, and does not reach the server. */
   respondNext(status: string, headers: Record<string, string>, body?: string): void;
-  /** Cuts that have not happened yet. */
+  /** Cuts whose connection has not carried its bytes yet. */
   pendingCuts(): number;
   /** Resets all connections now. */
   cutAll(): void;
@@ -26,7 +26,7 @@ export interface CuttingProxy {
 export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
-  const cuts: { direction: Direction; bytes: number; mayReset: Promise<void> | undefined }[] = [];
+  const cuts: { direction: Direction; bytes: number; when: Promise<void> | undefined }[] = [];
   const responses: string[] = [];
   const requests: string[] = [];
 
@@ -49,10 +49,9 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
           from.resetAndDestroy();
           to.resetAndDestroy();
         };
+        if (cut.when === undefined) return reset();
         from.pause();
-        if (cut.mayReset === undefined) reset();
-        else void cut.mayReset.then(reset);
-        return;
+        return void cut.when.then(reset);
       }
       if (!to.write(chunk)) {
         from.pause();
@@ -78,7 +77,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   };
   return {
     url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
-    cutAfter: (direction, bytes, mayReset) => cuts.push({ direction, bytes, mayReset }),
+    cutAfter: (direction, bytes, when) => cuts.push({ direction, bytes, when }),
     respondNext: (status, headers, body = '') => {
       const fields = { ...headers, 'content-length': String(Buffer.byteLength(body)), connection: 'close' };
       const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -63,11 +63,15 @@ describe('submit and sweep in a terminal', () => {
     const proxy = await startCuttingProxy(server.url);
     try {
       const folder = fixture.folder({ data: randomBytes(30_000_000) });
-      // After a cut the client waits for a moment, so that the screen can be read.
-      for (const bytes of [10_000_000, 10_000_000, 10_000_000]) proxy.cutAfter('up', bytes);
+      const cuts = [1, 2].map(() => Promise.withResolvers<void>());
+      for (const { promise } of cuts) proxy.cutAfter('up', 10_000_000, promise);
       const command = `BURSAR_URL=${proxy.url} bursar submit ${folder} --command true --title shown`;
       await terminal.type(`clear; ${command}; echo "code $?"`);
-      await terminal.waitFor(/^Uploading {2}\[#+-+\] +\d+ % {2}[\d.]+ MB of 30 MB/m);
+      for (const [index, cut] of cuts.entries()) {
+        await until('the upload waits for a cut', () => proxy.pendingCuts() < cuts.length - index || undefined);
+        await terminal.waitFor(/^Uploading {2}\[#+-+\] +\d+ % {2}[\d.]+ MB of 30 MB/m);
+        cut.resolve();
+      }
       const screen = await terminal.waitFor(/^code \d/m);
       assert.doesNotMatch(screen, /Uploading/);
       assert.match(screen, /^code 0$/m);
