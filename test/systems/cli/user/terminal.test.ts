@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -8,6 +8,7 @@ import { createCaller } from '../../../support/api.ts';
 import { releaseJob, waitForGoScript, waitForStage } from '../../../support/jobs.ts';
 import { startServer, type TestServer } from '../../../support/server.ts';
 import { openTerminal, type Terminal } from '../../../support/terminal.ts';
+import { until } from '../../../support/until.ts';
 
 // The users' commands as a person sees them: keys are sent, and the screen of a real terminal is read.
 
@@ -36,6 +37,8 @@ describe('on a terminal', () => {
     home = mkdtempSync(join(tmpdir(), 'bursar-terminal-'));
     job = await submit(`touch $'name\\e]0;owned\\a'; ${waitForGoScript}`, `表題 ${'long '.repeat(30)}`);
     await waitForStage(createCaller(server.url, token), job, 'RUNNING');
+    const files = join(server.data, 'workspaces', job.job_id, 'files');
+    await until('the job has created its file', () => readdirSync(files).length > 0 || undefined);
     terminal = await openTerminal({ columns: 80, rows: 24, env: env() });
   });
   after(async () => {
