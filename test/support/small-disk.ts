@@ -8,8 +8,8 @@ import { exitOnSignals } from './daemons.ts';
 /** A file system of its own that can be filled. */
 export interface SmallDisk {
   folder: string;
-  /** Fills the disk, except for this much. */
-  fill(leaveKb?: number): void;
+  /** Fills the disk, except for this much. Returns whether there was more space. */
+  fill(leaveKb?: number): boolean;
   /** Frees everything that `fill` has written. */
   free(): void;
   unmount(): void;
@@ -42,6 +42,7 @@ export function mountSmallDisk(sizeMb: number): SmallDisk {
         const { bavail, bsize } = statfsSync(folder);
         return bavail * bsize - leaveKb * 1024;
       };
+      const hadSpace = freeBytes() > 0;
       try {
         for (let free = freeBytes(); free > 0; free = freeBytes())
           writeSync(file, Buffer.alloc(Math.min(free, 1 << 20)));
@@ -51,6 +52,7 @@ export function mountSmallDisk(sizeMb: number): SmallDisk {
       } finally {
         closeSync(file);
       }
+      return hadSpace;
     },
     free: () => rmSync(ballast, { force: true }),
     unmount,
