@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createCaller, type Job } from '../../support/api.ts';
+import { removeDataFolder } from '../../support/data-folder.ts';
 import { assertProblem } from '../../support/problems.ts';
 import { spawnServer } from '../../support/server-process.ts';
+import { until } from '../../support/until.ts';
 
 const env = { BURSAR_DATABASE_URL: 'sqlite:bursar.db' };
 
@@ -33,10 +35,20 @@ test('a job that was refused because of a failed fsync does not come back after 
   let server = await spawnServer({ data, env });
   const { userToken, adminToken } = server;
   try {
-    const before = await createCaller(server.url, userToken).get('/quotas/');
+    const user = createCaller(server.url, userToken);
+    const before = await user.get('/quotas/');
+    // Both are stored by themselves, and the fault must hit the submission.
+    await until('the use of the token and the first state of the systems are stored', async () => {
+      const tokens = (await user.get<{ last_used_on: string | null }[]>('/me/tokens/')).body;
+      const systems = (await user.get<{ detail: string }[]>('/hpc/')).body;
+      const isStored =
+        tokens.some((token) => token.last_used_on !== null) &&
+        systems.every(({ detail }) => detail !== 'not checked yet');
+      return isStored || undefined;
+    });
     const strace = await failNextSync(server.process.pid);
     const payload = { command: 'true', runtime: 0.1, title: 'refused' };
-    const response = await createCaller(server.url, userToken).submit('/jobs/hpc_one/', payload);
+    const response = await user.submit('/jobs/hpc_one/', payload);
     strace.stop();
     assert.match(strace.output(), /EIO .*INJECTED/);
     assertProblem(response, { status: 503, code: 'database_unavailable', message: /IOERR_FSYNC.*Try again/ });
@@ -49,9 +61,11 @@ test('a job that was refused because of a failed fsync does not come back after 
     assert.equal((await me.get('/quotas/')).text, before.text);
     const proof = await createCaller(server.url, adminToken).get<{ balanced: boolean }>('/admin/ledger/proof/');
     assert.equal(proof.body.balanced, true);
-    assert.equal((await me.submit('/jobs/hpc_one/', payload)).status, 201);
+    const accepted = await me.submit('/jobs/hpc_one/', payload);
+    assert.equal(accepted.status, 201);
+    await me.waitUntilFinished(accepted.body);
   } finally {
     await server.stop();
-    rmSync(data, { recursive: true, force: true });
+    await removeDataFolder(data);
   }
 });

@@ -124,7 +124,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
     after(async () => {
       await server.stop();
       await options.after?.();
-      rmSync(folder, { recursive: true, force: true });
+      rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
       rmSync(`${data}.yaml`, { force: true });
     });
 

@@ -24,7 +24,7 @@ describe('server restart', () => {
   });
   afterEach(async () => {
     await server.stop();
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
   });
 
   /** Submits a job that waits for the file `go`, and waits until it runs. */
