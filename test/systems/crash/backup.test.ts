@@ -48,6 +48,9 @@ describe('a backup that is restored after everything was lost', () => {
       const zip = await createZip({ name: `${name}\n`, content });
       waiting[name] = await submitJob(me, { command: run, runtime: 0.1 }, zip);
     }
+    // Its supervisor would otherwise create the workspace after everything was lost.
+    const begun = join(server.data, 'workspaces', running.job_id, 'files', 'begun');
+    await until('the job runs', () => existsSync(begun) || undefined);
   });
   after(() => server.dispose());
 
