@@ -27,13 +27,15 @@ describe(`an event client that disconnects ${disconnects} times, while its serve
   let token: string;
   let isListening = true;
   let jobs: Job[] = [];
+  let accepted = 0;
 
   before(async () => {
     server = await spawnServer({ data });
     token = server.userToken;
     const submitting = submitJobs();
     const polling = pollEvents();
-    for (let count = 1; count <= disconnects; count++) {
+    // Until there are enough jobs: a busy machine may accept few of them meanwhile.
+    for (let count = 1; count <= disconnects || accepted <= 10; count++) {
       await listenBriefly();
       if (!kills.has(count)) continue;
       await server.kill();
@@ -58,9 +60,10 @@ describe(`an event client that disconnects ${disconnects} times, while its serve
   async function submitJobs(): Promise<void> {
     for (let n = 0; isListening; n++) {
       const command = ['true', 'exit 3', 'sleep 0.1', 'echo hello'][n % 4];
-      await createCaller(server.url, token)
+      const response = await createCaller(server.url, token)
         .submit('/jobs/hpc_one/', { command, title: `job ${n}`, runtime: '0.1' })
         .catch(() => null);
+      if (response?.status === 201) accepted++;
       await sleep(200);
     }
   }
@@ -114,8 +117,9 @@ describe(`an event client that disconnects ${disconnects} times, while its serve
 
   test('there were enough jobs and events', () => {
     assert.ok(jobs.length > 10, `${jobs.length} jobs`);
-    // Accepted, queued, running, ended. A job that ends between two polls is never seen running.
-    assert.ok(stored.length >= 3 * jobs.length, `${stored.length} events of ${jobs.length} jobs`);
+    // Accepted, queued, running, ended. A job that ends between two polls is never seen running, and one whose server was
+    // killed perhaps never queued.
+    assert.ok(stored.length >= 2 * jobs.length, `${stored.length} events of ${jobs.length} jobs`);
   });
 
   for (const [method, received] of [
