@@ -33,6 +33,8 @@ export async function localHarness(
     memoryMb: 1000,
     outputKb: 1000,
     killGraceSeconds: 1,
+    // A supervisor that a busy machine delays is not replaced.
+    supervisorGraceSeconds: 600,
     startDetached,
     ...overrides,
   };
@@ -95,7 +97,8 @@ export const newJobId = () => randomUUID().toUpperCase();
 const smallJob = {
   nodes: 1,
   coresPerNode: 1,
-  runtimeSeconds: 60,
+  // Longer than any test waits.
+  runtimeSeconds: 600,
   command: { kind: 'line', line: 'true' },
   site: {},
 } as const;

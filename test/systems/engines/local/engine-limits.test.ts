@@ -123,7 +123,7 @@ localTestWithAndWithoutIsolation('gives jobs a minimal environment', {}, async (
       BURSAR_JOB_ID: job.jobId,
       BURSAR_NODES: '2',
       BURSAR_CORES_PER_NODE: '3',
-      BURSAR_RUNTIME_SECONDS: '60',
+      BURSAR_RUNTIME_SECONDS: '600',
     });
     const supervisorLog = await readFile(join(h.recordOf(job), 'supervisor.log'), 'utf8');
     assert.equal(supervisorLog, '');
