@@ -49,10 +49,9 @@ const maxResponseBytes = 65_536;
 export function createSender(options: SenderOptions): SendRequest {
   return async (url, headers, body, stopSignal) => {
     const signal = AbortSignal.any([stopSignal, AbortSignal.timeout(options.timeoutMs)]);
-    const timedOut = once(signal, 'abort');
     const attempt = { isInternal: false };
     const result = await send(options, { url, headers, body, signal }, attempt);
-    if (attempt.isInternal && result.result === 'unreachable') await timedOut;
+    if (attempt.isInternal && result.result === 'unreachable' && !signal.aborted) await once(signal, 'abort');
     return result;
   };
 }

@@ -7,17 +7,17 @@ import { createSender } from '../../src/webhooks/send.ts';
 import { freePorts } from '../support/ports.ts';
 
 /** Sends to a port of this host, and returns the result and whether it came before the timeout. */
-async function attempt(port: number, allowNetworks: string[], timeoutMs: number) {
+async function attempt(
+  port: number,
+  allowNetworks: string[],
+  timeoutMs: number,
+  signal = new AbortController().signal,
+) {
   const loopback: ResolvedAddress = { address: '127.0.0.1', family: 4 };
   const rules = { allowHttp: true, allowNetworks, denyNetworks: [], allowPorts: [] };
   const send = createSender({ rules, resolve: async () => [loopback], timeoutMs, userAgent: 'test' });
   const startedAt = performance.now();
-  const { ok, result, error, status, detail } = await send(
-    `http://host.example:${port}/`,
-    {},
-    '{}',
-    new AbortController().signal,
-  );
+  const { ok, result, error, status, detail } = await send(`http://host.example:${port}/`, {}, '{}', signal);
   // Timers can fire a millisecond early.
   return { ok, result, error, status, detail, isEarly: performance.now() - startedAt < timeoutMs - 5 };
 }
@@ -46,5 +46,11 @@ test('the duration of an attempt does not show which ports of an allowed network
 test('an attempt to a public address that cannot be reached fails at once', async () => {
   const [closed = 0] = await freePorts(1);
   const { result, isEarly } = await attempt(closed, [], 60_000);
+  assert.deepEqual([result, isEarly], ['unreachable', true]);
+});
+
+test('an attempt that begins when the server is stopping fails at once, also in an allowed network', async () => {
+  const [closed = 0] = await freePorts(1);
+  const { result, isEarly } = await attempt(closed, ['127.0.0.0/8'], 60_000, AbortSignal.abort());
   assert.deepEqual([result, isEarly], ['unreachable', true]);
 });
