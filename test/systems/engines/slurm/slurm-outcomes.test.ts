@@ -147,7 +147,7 @@ describe('the environment of a job on Slurm', { concurrency: true }, () => {
     for (const [name, value] of Object.entries({
       NODES: 2,
       CORES_PER_NODE: 3,
-      RUNTIME_SECONDS: 60,
+      RUNTIME_SECONDS: job.runtimeSeconds,
       JOB_ID: job.jobId,
     }))
       assert.ok(env.includes(`BURSAR_${name}=${value}\0`), name);
