@@ -1,9 +1,11 @@
-import { availableParallelism } from 'node:os';
 import { createScheduler, type Scheduler } from '../../simulation/scheduler.ts';
 import { resolveIsolation, type SystemIsolation } from '../../src/composition/isolation.ts';
 import { createSystemBackend } from '../../src/composition/systems.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { startProcess } from '../engines/simulated/process-node.ts';
+
+/** Independent of the machine, which may have one core only: tests wait for several running jobs. */
+const defaultCores = 16;
 
 /** By data folder and system. They outlive the servers, as a real scheduler does. */
 const schedulers = new Map<string, Map<string, Scheduler>>();
@@ -16,7 +18,7 @@ export const createSimulatedBackend: typeof createSystemBackend = (name, options
   const backend = createSystemBackend(name, options, metrics, tracing);
   const { engine } = options.settings;
   if (engine.kind !== 'local') return backend;
-  const { cores = availableParallelism() } = engine;
+  const { cores = defaultCores } = engine;
   const ofFolder = schedulers.get(options.dataFolder) ?? new Map<string, Scheduler>();
   schedulers.set(options.dataFolder, ofFolder);
   const scheduler = ofFolder.get(name) ?? createScheduler({ cores, startProgram: startProcess });

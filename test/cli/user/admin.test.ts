@@ -215,9 +215,9 @@ describe('bursar admin', () => {
     assert.match((await admin.run(...one, 'show', job.job_id.slice(0, 13))).stdout, new RegExp(`owner\t${user}\n`));
     assert.match((await admin.run(...one, 'timeline', job.job_id)).stdout, /job\.running/);
     assert.deepEqual(await admin.json(...one, 'files', job.job_id), []);
-    assert.equal((await admin.run(...one, 'log', job.job_id)).stdout, 'out\n');
     const following = admin.start(...one, 'log', '-f', job.job_id);
     await following.waitFor('out\n');
+    assert.equal((await admin.run(...one, 'log', job.job_id)).stdout, 'out\n');
     releaseJob(server, job);
     assert.equal((await following.ended).code, 100, following.stderr());
 
