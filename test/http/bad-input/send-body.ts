@@ -12,12 +12,21 @@ import { createLargeZip, createValidZip } from './valid-zip.ts';
 const maxBodyKb = 200;
 export const maxBytes = maxBodyKb * 1000;
 
-/** A server that accepts small bodies and small zips only, and reads the rest of a rejected body for two seconds. */
-export function startSmallServer(overrides: { verifyUnpackedKb?: number } = {}): Promise<TestServer> {
+/**
+ * A server that accepts small bodies and small zips only. It reads the rest of a rejected body for half of
+ * `requestTimeoutSeconds`, at most 30 s.
+ */
+export function startSmallServer({
+  requestTimeoutSeconds = 3600,
+  ...overrides
+}: {
+  requestTimeoutSeconds?: number;
+  verifyUnpackedKb?: number;
+} = {}): Promise<TestServer> {
   const { maxEntries, maxUnpackedBytes, maxRatio } = hostileLimits;
   const submissions = { maxBodyKb, maxEntries, maxUnpackedKb: maxUnpackedBytes / 1000, maxRatio, ...overrides };
   const { server, ...config } = shippedConfig();
-  return startServer({ config: { ...config, server: { ...server, requestTimeoutSeconds: 4 }, submissions } });
+  return startServer({ config: { ...config, server: { ...server, requestTimeoutSeconds }, submissions } });
 }
 
 export const path = '/jobs/hpc_one/';
