@@ -62,6 +62,8 @@ export async function findProblems(history: HistoryContext): Promise<string[]> {
         .execute()
     ).map(({ job, time_seconds }) => [job, time_seconds]),
   );
+  const announcements = await db.selectFrom('events').select('job').where('kind', '=', 'job.running').execute();
+  const announced = new Set(announcements.map(({ job }) => job));
   return [
     ...(await verifyLedger(db)).problems,
     ...(await findOverspending(db)),
@@ -71,7 +73,7 @@ export async function findProblems(history: HistoryContext): Promise<string[]> {
     ...jobs.flatMap((job) => {
       const known = log.submissions.find(({ id }) => titleOf(id) === job.title);
       return known
-        ? checkJob(job, known, scheduler.runs.get(job.job_id), charges.get(job.id))
+        ? checkJob(job, known, scheduler.runs.get(job.job_id), announced.has(job.id), charges.get(job.id))
         : [`${job.job_id} is nobody's`];
     }),
     ...(await checkEvents(history, jobs)),
@@ -116,8 +118,8 @@ function checkSubmission({ id, answer }: SentSubmission, jobs: readonly Job[]): 
 }
 
 /** Outcome and charge are what happened on the node. */
-function checkJob(job: Job, known: SentSubmission, run: Run | undefined, charged = 0): string[] {
-  const allowed = allowedOutcomes(known, run, toTimeLimitSeconds(known.runtimeHours));
+function checkJob(job: Job, known: SentSubmission, run: Run | undefined, isAnnounced: boolean, charged = 0): string[] {
+  const allowed = allowedOutcomes(known, run, isAnnounced, toTimeLimitSeconds(known.runtimeHours));
   const problems: string[] = [];
   const { job_id: jobId, outcome, units } = job;
   const { runtimeHours } = JSON.parse(job.request) as JobRequest;
@@ -136,11 +138,16 @@ function checkJob(job: Job, known: SentSubmission, run: Run | undefined, charged
 function allowedOutcomes(
   { isRefused, isCancelRequested }: SentSubmission,
   run: Run | undefined,
+  isAnnounced: boolean,
   limitSeconds: number,
 ): Outcome[] {
   const possible: Outcome[] = isCancelRequested ? ['cancelled'] : [];
-  // A job that never ran is submitted again until it does.
-  if (run === undefined) return isRefused ? ['rejected', ...possible] : possible;
+  if (run === undefined) {
+    if (isRefused) possible.push('rejected');
+    // A job that never ran is submitted again until it does, unless its owner was told that it runs.
+    if (isAnnounced) possible.push('node_failed');
+    return possible;
+  }
   // A controller that was down stops it late, and one that missed its end reports that it reached its limit.
   if (secondsOf(run) >= limitSeconds - toleranceSeconds) possible.push('timed_out');
   switch (run.stoppedBy) {

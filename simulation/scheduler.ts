@@ -1,7 +1,7 @@
 import { BursarError } from '../src/domain/errors.ts';
 import type { ReportedEnd } from '../src/domain/jobs/job.ts';
 import type { EngineJob } from '../src/engines/engine.ts';
-import { createSimulatedEngine } from './engine.ts';
+import { createSimulatedEngine, nameOf } from './engine.ts';
 import { createNodes, describeEnd, type EndOnNode, type NodeOptions, type Nodes, type Run } from './nodes.ts';
 
 export interface SchedulerOptions extends Pick<NodeOptions, 'startProgram'> {
@@ -55,6 +55,8 @@ interface SavedState {
 
 /** Time between the restart of a controller and the reports of its nodes. */
 const nodeReportMs = 3000;
+/** Until a node has reported that it refuses a job, the controller shows the job as running. */
+const refusalReportMs = 1000;
 /** A node that cannot be reached responds after such a time. */
 const [minUnreachableMs, maxUnreachableMs] = [20_000, 45_000];
 
@@ -80,6 +82,8 @@ export function createScheduler(options: SchedulerOptions) {
   const purged = new Set<string>();
   /** Submissions that were released although another submission of their job had started. */
   const repeatedReleases: string[] = [];
+  /** What nodes answered instead of starting a job, by the name of its entry. */
+  const refusals = new Map<string, EndOnNode & { at: number }>();
   const listeners = new Set<() => void>();
   const now = () => Date.now() + (options.clockOffsetMs ?? 0);
   const nodes = createNodes({ startProgram, reportDelayMs, now, onEvent, onEnd: reportEnd });
@@ -123,8 +127,20 @@ export function createScheduler(options: SchedulerOptions) {
     const entry = { ...queued, startedAt: now() };
     update(entry);
     const refusal = nodes.start(entry.ref, entry.job);
-    if (refusal !== null) finish(entry, refusal);
-    else setTimeout(advance, entry.job.runtimeSeconds * 1000).unref();
+    if (refusal === null) setTimeout(advance, entry.job.runtimeSeconds * 1000).unref();
+    else {
+      refusals.set(nameOf(entry), { ...refusal, at: now() });
+      setTimeout(() => reportRefusal(nameOf(entry)), refusalReportMs);
+    }
+  }
+
+  /** A controller that is down learns of a refusal when it comes back. */
+  function reportRefusal(name: string): void {
+    const entry = [...entries.values()].find((each) => nameOf(each) === name);
+    const refusal = refusals.get(name);
+    if (!isUp || entry === undefined || !isRunning(entry) || refusal === undefined) return;
+    const { at, ...end } = refusal;
+    finish(entry, end, at);
   }
 
   /** A controller that is down learns of an end when it comes back. */
@@ -140,7 +156,7 @@ export function createScheduler(options: SchedulerOptions) {
       const { ref, job, startedAt, end } = entry;
       if (end !== null && now() - end.endedAt >= minJobAgeMs) {
         entries.delete(ref);
-        purged.add(`${ref} ${job.jobId}`);
+        purged.add(nameOf(entry));
       } else if (isRunning(entry) && now() - (startedAt ?? 0) >= job.runtimeSeconds * 1000) {
         const run = nodes.findLive(ref, job.jobId);
         if (run !== undefined) nodes.stop(run, 'time limit');
@@ -194,6 +210,7 @@ export function createScheduler(options: SchedulerOptions) {
         else finish(entry, unknownEnd, run.endedAt);
       }
     }
+    for (const name of refusals.keys()) reportRefusal(name);
     for (const entry of entries.values())
       if (isRunning(entry))
         setTimeout(advance, Math.max(1, entry.job.runtimeSeconds * 1000 - (now() - (entry.startedAt ?? 0))));

@@ -11,6 +11,7 @@ import { validateConfig } from '../../../src/config/validate.ts';
 import { publicJob } from '../../../src/contract/job.ts';
 import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { connectDatabase } from '../../../src/store/database/database.ts';
+import type { Db } from '../../../src/store/database/handle.ts';
 import { toJobRecord } from '../../../src/store/jobs/jobs.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { makeZip } from '../../files/zip/hostile-zips.ts';
@@ -66,8 +67,41 @@ export interface KillOptions {
   disturb?: (round: number) => Promise<void>;
   /** Repairs what the faults broke outside of Bursar, as an administrator of the system would. Called until all jobs end. */
   repair?: () => void;
+  /** The refs of the jobs that a node refused to start, because a killed controller had given their ids before. */
+  findRefusedRefs?: () => Set<string>;
   before?: () => Promise<void>;
   after?: () => Promise<void>;
+}
+
+interface StoredEnd {
+  job_id: string;
+  engine_ref: string | null;
+  title: string;
+  outcome: string | null;
+  reason: string | null;
+  chargedSeconds: number;
+  /** Whether its owner was told that it runs. */
+  wasAnnounced: boolean;
+}
+
+async function readEnds(db: Db): Promise<StoredEnd[]> {
+  const running = await db.selectFrom('events').select('job').where('kind', '=', 'job.running').execute();
+  const announced = new Set(running.map(({ job }) => job));
+  const rows = await db
+    .selectFrom('jobs')
+    .innerJoin('holds', 'holds.job', 'jobs.id')
+    .innerJoin('resolutions', 'resolutions.hold_id', 'holds.id')
+    .select([
+      'jobs.id',
+      'job_id',
+      'engine_ref',
+      'title',
+      'outcome',
+      'reason',
+      'resolutions.time_seconds as chargedSeconds',
+    ])
+    .execute();
+  return rows.map(({ id, ...end }) => ({ ...end, wasAnnounced: announced.has(id) }));
 }
 
 /** Kills a real server repeatedly during submissions, then checks every job. */
@@ -80,7 +114,20 @@ export function testKilledServer(title: string, options: KillOptions): void {
     let server: ServerProcess;
     const jobs: Job[] = [];
     const logFile = join(folder, 'server.log');
-    let ends: { job_id: string; title: string; outcome: string | null; reason: string | null }[] = [];
+    let ends: StoredEnd[] = [];
+    /** How often each job has run. */
+    let runs: Record<string, number> = {};
+    let refusedRefs = new Set<string>();
+    /**
+     * Bursar submits a job again that a node refused, unless a poll has shown it as running meanwhile: then it ends without a
+     * charge, and the reason says so.
+     */
+    const wasRefused = (end: StoredEnd) =>
+      refusedRefs.has(end.engine_ref ?? '') &&
+      end.outcome === 'node_failed' &&
+      end.wasAnnounced &&
+      end.chargedSeconds === 0 &&
+      runs[end.job_id] === 0;
 
     before(async () => {
       await options.before?.();
@@ -116,9 +163,9 @@ export function testKilledServer(title: string, options: KillOptions): void {
         clearInterval(repairTimer);
       }
       assert.equal(await server.stop(), 0);
-      ends = await withDatabase(data, (db) =>
-        db.selectFrom('jobs').select(['job_id', 'title', 'outcome', 'reason']).execute(),
-      );
+      ends = await withDatabase(data, readEnds);
+      runs = countRuns(data);
+      refusedRefs = options.findRefusedRefs?.() ?? new Set();
     });
 
     after(async () => {
@@ -140,8 +187,9 @@ export function testKilledServer(title: string, options: KillOptions): void {
       );
     });
 
-    test('ran every job exactly once', () => {
-      assert.deepEqual(countRuns(data), Object.fromEntries(jobs.map((job) => [job.job_id, 1])));
+    test('ran every job exactly once, and ended without a charge those that a node refused', () => {
+      assert.deepEqual(runs, Object.fromEntries(ends.map((end) => [end.job_id, wasRefused(end) ? 0 : 1])));
+      assert.deepEqual(ends.map(({ job_id }) => job_id).sort(), jobs.map(({ job_id }) => job_id).sort());
     });
 
     test('gave every job its correct outcome', () => {
@@ -149,7 +197,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
         jobs.filter((job) => job.end_date === null),
         [],
       );
-      const failed = ends.filter(({ outcome }) => outcome !== 'succeeded');
+      const failed = ends.filter((end) => end.outcome !== 'succeeded' && !wasRefused(end));
       // Prints their log lines and messages.
       for (const line of readFileSync(logFile, 'utf8').split('\n'))
         if (failed.some(({ job_id }) => line.includes(job_id))) console.log(line);

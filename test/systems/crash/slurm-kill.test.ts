@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLongRun } from '../../support/long-run.ts';
 import { type SlurmCluster, startCluster } from '../../support/slurm-cluster.ts';
@@ -39,6 +41,13 @@ function resumeDrainedNodes(): void {
   for (const name of new Set(drained)) run('scontrol', 'update', `nodename=${name}`, 'state=resume');
 }
 
+function findRefusedRefs(): Set<string> {
+  const folder = join(cluster.folder, 'log');
+  const logs = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
+  const pattern = /Could not launch job (\d+) and not able to requeue it, cancelling job/g;
+  return new Set(logs.flatMap((log) => [...log.matchAll(pattern)].map(([, ref = '']) => ref)));
+}
+
 testKilledServer('a server with Slurm that is killed repeatedly, together with the controller', {
   rounds: isLongRun ? 24 : 6,
   clients: 2,
@@ -47,6 +56,7 @@ testKilledServer('a server with Slurm that is killed repeatedly, together with t
   config: () => slurmConfig(cluster),
   disturb: disturbController,
   repair: resumeDrainedNodes,
+  findRefusedRefs,
   before: async () => {
     cluster = await startCluster({ nodes: 2 });
   },
