@@ -27,7 +27,7 @@ async function findFailingSeed(mutation: Mutation): Promise<{ seed: number; prob
   try {
     for (const folder of ['src', 'simulation']) cpSync(join(root, folder), join(copy, folder), { recursive: true });
     for (const file of ['package.json', 'node_modules']) symlinkSync(join(root, file), join(copy, file));
-    applyMutation(copy, mutation);
+    for (const [file, text] of mutate(mutation)) writeFileSync(join(copy, 'src', file), text);
     const stopping = new AbortController();
     const folder = pathToFileURL(`${join(copy, 'simulation')}/`);
     let caught: { seed: number; problem: string } | null = null;
@@ -45,15 +45,19 @@ async function findFailingSeed(mutation: Mutation): Promise<{ seed: number; prob
   }
 }
 
-/** Every text must occur exactly once: a mutation that no longer applies is an error, not a success. */
-function applyMutation(folder: string, { name, changes }: Mutation): void {
+/**
+ * The changed text of each file, by its path in `src/`. Every text must occur exactly once: a mutation that no longer applies is
+ * an error, not a success.
+ */
+export function mutate({ name, changes }: Mutation): Map<string, string> {
+  const texts = new Map<string, string>();
   for (const { file, from, to } of changes) {
-    const path = join(folder, 'src', file);
-    const text = readFileSync(path, 'utf8');
+    const text = texts.get(file) ?? readFileSync(join(root, 'src', file), 'utf8');
     if (text.split(from).length !== 2) throw new Error(`"${name}" does not apply to ${file}: ${from}`);
-    writeFileSync(
-      path,
+    texts.set(
+      file,
       text.replace(from, () => to),
     );
   }
+  return texts;
 }

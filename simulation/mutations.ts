@@ -124,8 +124,8 @@ export const mutations: Mutation[] = [
     changes: [
       inFile(
         'workers/webhook-worker.ts',
-        'const result = await send(webhook.url, headers, body);',
-        "const result: AttemptResult = { ok: true, result: '2xx', error: null, status: 200, detail: null };\n    await storeResult(deps, delivery, result);\n    await send(webhook.url, headers, body);",
+        'const result = await send(webhook.url, headers, body, signal);',
+        "const result: AttemptResult = { ok: true, result: '2xx', error: null, status: 200, detail: null };\n    await storeResult(deps, delivery, result);\n    await send(webhook.url, headers, body, signal);",
       ),
     ],
   },
