@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -82,6 +82,8 @@ describe('a controller that is down, under load', () => {
     assert.ok((await readMetric(server.url, failedCommands)) > 0);
     const before = accepted.length;
     await until('more jobs are accepted', () => accepted.length > before + 10 || undefined);
+    // The controller has forgotten jobs that ran. A node still knows them, and would refuse to start others with the same ids.
+    appendFileSync(cluster.env.SLURM_CONF, 'FirstJobId=1000\n');
     await cluster.startController();
     stop.abort();
     await Promise.all(users);
