@@ -11,9 +11,12 @@ export const databaseSocketPath = (folder: string) => join(folder, 'mariadb', 's
 /** Starts MariaDB and slurmdbd, and registers the cluster. munged must be running. */
 export async function startDatabase(folder: string, daemons: Daemons): Promise<void> {
   const home = join(folder, 'mariadb');
-  const data = join(home, 'data');
+  // MariaDB removes the temporary tables that it finds there when it starts, also those of another server.
+  const temporary = join(home, 'tmp');
   await mkdir(home, { mode: 0o700 });
-  const common = ['--no-defaults', `--user=${userInfo().username}`, `--datadir=${data}`];
+  await mkdir(temporary);
+  const folders = [`--datadir=${join(home, 'data')}`, `--tmpdir=${temporary}`];
+  const common = ['--no-defaults', `--user=${userInfo().username}`, ...folders];
   daemons.run('mariadb-install-db', ...common, '--auth-root-authentication-method=normal', '--skip-test-db');
   const socket = databaseSocketPath(folder);
   // No durability: the data is removed after the test.
