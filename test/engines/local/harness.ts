@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
 import { createLocalEngine, type LocalEngineOptions } from '../../../src/engines/local/engine.ts';
+import type { StartDetached } from '../../../src/shell/process.ts';
 import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
 import { shareCompileCache } from '../../support/compile-cache.ts';
 import { readProcessFile } from '../../support/process-file.ts';
 import type { EngineHarness, JobOverrides } from '../engine-harness.ts';
 import { eventually, neverAborted, observeAll } from '../observing.ts';
 
-const { startDetached } = createSpawnClient();
+const spawnClient = createSpawnClient();
 
 export interface LocalHarness extends EngineHarness {
   /** The test's folder, which contains the workspaces. */
@@ -27,6 +28,18 @@ export async function localHarness(
 ): Promise<LocalHarness> {
   const root = await mkdtemp(join(parentFolder, 'bursar-engine-'));
   const directory = join(root, 'records');
+  /** Supervisors whose end is not reported. One that was started for a job that has ended since may not even be a process yet. */
+  let supervisors = 0;
+  const startDetached: StartDetached = ({ onExit, ...process }) => {
+    spawnClient.startDetached({
+      ...process,
+      onExit(failure) {
+        supervisors--;
+        onExit(failure);
+      },
+    });
+    supervisors++;
+  };
   const options = {
     directory,
     cores: 4,
@@ -57,7 +70,10 @@ export async function localHarness(
     async close() {
       await cancelAllJobs(engine);
       await engine.close();
-      await eventually('all processes of the test have ended', async () => processesMentioning(root).length === 0);
+      await eventually(
+        'all processes of the test have ended',
+        async () => supervisors === 0 && processesMentioning(root).length === 0,
+      );
       await rm(root, { recursive: true, force: true });
     },
     wholeSystem: { nodes: 1, coresPerNode: options.cores },
