@@ -71,7 +71,12 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
       return;
     }
     client.destroy();
-    if (currentFault === 'late') await lateCommit.promise;
+    if (currentFault === 'late') {
+      // PostgreSQL would end a transaction that waits for some seconds.
+      upstream.write(queryMessage('set local idle_in_transaction_session_timeout = 0'));
+      await once(upstream, 'data');
+      await lateCommit.promise;
+    }
     if (currentFault === 'away') {
       // Before the COMMIT, which frees the lock for which a lookup on another connection waits.
       isAway = true;
@@ -97,6 +102,13 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
       await once(server, 'close');
     },
   };
+}
+
+function queryMessage(sql: string): Buffer {
+  const text = Buffer.from(`${sql}\0`);
+  const head = Buffer.from('Q\0\0\0\0');
+  head.writeUInt32BE(4 + text.length, 1);
+  return Buffer.concat([head, text]);
 }
 
 /**

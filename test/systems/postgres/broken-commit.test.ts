@@ -75,7 +75,6 @@ test('returns 201 if the response to the COMMIT is lost, and the job runs with i
 test('waits for a COMMIT that arrives late, and returns 201', async () => {
   proxy.breakCommitOf('job late', 'late');
   const submitting = submit('job late');
-  // PostgreSQL would end a transaction that waits for some seconds.
   await until('the server waits for the end of the transaction', async () => {
     const waiting = "select 1 from pg_stat_activity where datname = 'bursar' and wait_event_type = 'Lock'";
     return (await postgres.query('bursar', waiting)).length > 0 || undefined;

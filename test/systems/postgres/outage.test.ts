@@ -7,6 +7,7 @@ import { releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { assertProblem, listFilesUnder } from '../../support/problems.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
+import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
 import { createZip } from '../../support/zip.ts';
 
@@ -20,7 +21,13 @@ let running: Job;
 
 before(async () => {
   postgres = await startPostgres({ durable: true });
-  server = await spawnServer({ env: { BURSAR_DATABASE_URL: await postgres.database('bursar') } });
+  const { systems, ...config } = shippedConfig();
+  // One job runs all the time, and others must run beside it, also on a machine with one core.
+  const hpc_one = { ...systems.hpc_one, engine: { kind: 'local', cores: 2 } };
+  server = await spawnServer({
+    config: { ...config, systems: { ...systems, hpc_one } },
+    env: { BURSAR_DATABASE_URL: await postgres.database('bursar') },
+  });
   me = createCaller(server.url, server.userToken);
   admin = createCaller(server.url, server.adminToken);
   running = (await me.submit('/jobs/hpc_one/', { command: waitForGoScript, runtime: 0.5 })).body;

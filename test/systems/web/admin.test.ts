@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { Bursar } from '#client';
 import { firstUsers } from '../../support/server.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { expectAccessible, launchBrowser, type WebBrowser } from '../../support/web-page.ts';
+import { waitForNotice } from './notice.ts';
 
 const users = { auditor: '300002', operator: '300003', manager: '301340', other: '301341', ...firstUsers } as const;
 const project = { hpc: 'hpc_one', project_name: 'proj_hpc_one_01' } as const;
@@ -36,11 +37,12 @@ after(async () => {
 /** The open form. Short messages have the role of a dialog, too. */
 const openDialog = (page: Page) => page.getByRole('dialog').filter({ has: page.getByLabel('Reason') });
 
-/** Fills the reason of the open dialog, and presses its button. */
-async function confirm(page: Page, button: string, reason: string): Promise<void> {
+/** Fills the reason of the open dialog, presses its button, and waits for the notice, if there is one. */
+async function confirm(page: Page, button: string, reason: string, notice = ''): Promise<void> {
   const dialog = openDialog(page);
   await dialog.getByLabel('Reason').fill(reason);
-  await dialog.getByRole('button', { name: button, exact: true }).click();
+  const pressed = dialog.getByRole('button', { name: button, exact: true });
+  await Promise.all([waitForNotice(page, notice), pressed.click()]);
   await dialog.waitFor({ state: 'hidden' });
 }
 
@@ -104,12 +106,13 @@ test('a grant shows its effect, is applied once, and changes the open page of th
   await expectAccessible(page);
   await dialog.getByLabel('Reason').fill('approved by the committee');
   // The first response is lost, after a second click: neither applies it twice.
-  await page.route('**/admin/grants/**', (route) => route.fetch().then(() => route.abort()), { times: 1 });
+  const { promise: clickedTwice, resolve: loseResponse } = Promise.withResolvers<void>();
+  const lose = (route: Route) => route.fetch().then(() => clickedTwice.then(() => route.abort()));
+  await page.route('**/admin/grants/**', lose, { times: 1 });
   await dialog.getByRole('button', { name: 'Grant', exact: true }).dblclick();
+  loseResponse();
   await dialog.getByText('The server cannot be reached').waitFor();
-  await dialog.getByRole('button', { name: 'Grant', exact: true }).click();
-  await dialog.waitFor({ state: 'hidden' });
-  await page.getByText(`1,000 core-h granted to user ${users.user}`).waitFor();
+  await confirm(page, 'Grant', 'approved by the committee', `1,000 core-h granted to user ${users.user}`);
   await member.getByText('6,000 core-h').first().waitFor();
   const quota = await admin.api.getQuotaOfUser({ path: { ...project, user_id: users.user } });
   assert.equal(quota.time_left, 6000 * 3600);
@@ -149,8 +152,8 @@ test('a manager distributes the reserve of the project, and nothing else', async
   await dialog.getByLabel('To').selectOption(users.user);
   await dialog.getByLabel('Amount in core-hours').fill('50');
   await dialog.getByText(`user ${users.user}: 6,000 core-h → 6,050 core-h`).waitFor();
-  await confirm(page, 'Transfer', 'they share the samples');
-  await page.getByText(`50 core-h moved from user ${users.other} to user ${users.user}`).waitFor();
+  const moved = `50 core-h moved from user ${users.other} to user ${users.user}`;
+  await confirm(page, 'Transfer', 'they share the samples', moved);
   await page.context().close();
 });
 
@@ -224,8 +227,7 @@ test('charged time of a job is refunded, and the usage shows the rest', async ()
   await dialog.getByLabel('Amount in core-hours').fill('1000');
   await dialog.getByText('More than was charged and is not refunded yet').waitFor();
   await dialog.getByLabel('Amount in core-hours').fill('0.01');
-  await confirm(page, 'Refund', 'the file system was slow');
-  await page.getByText('36 core-s refunded').waitFor();
+  await confirm(page, 'Refund', 'the file system was slow', '36 core-s refunded');
 
   await page.getByRole('link', { name: 'Usage', exact: true }).click();
   const row = page.getByRole('row', { name: /hpc_one proj_hpc_one_01/ });

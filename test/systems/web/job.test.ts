@@ -99,12 +99,13 @@ test('the log follows a job across a restart of the server, and pauses when the 
   const job = await submit(script, { title: 'Followed' });
   await open(job, '?tab=log');
   await page.getByText('line 60', { exact: true }).waitFor();
-  writeFileSync(join(server.data, 'workspaces', job.job_id, 'files', 'more'), '');
+  // A page that renders new lines in the same frame would scroll to the end again.
   const log = page.getByRole('region', { name: 'stdout of the job' });
   await log.focus();
   await page.keyboard.press('Home');
   await page.getByText('Paused, because you scrolled up.').waitFor();
   await log.getByText('line 1', { exact: true }).waitFor();
+  writeFileSync(join(server.data, 'workspaces', job.job_id, 'files', 'more'), '');
 
   const { port } = new URL(server.url);
   await server.kill();

@@ -84,7 +84,7 @@ describe('submit and sweep in a terminal', () => {
   // The engine may run two jobs at a time only.
   test('a sweep asks, and shows a table that is redrawn in place', async () => {
     const folder = fixture.folder({ 'run.sh': `#!/bin/sh\n[ $1 = 1 ] || ${waitForGoScript}\n` });
-    const args = `--command "sbatch run.sh {a}" --param a=1..2 --title "live {a}" --runtime 1m --watch`;
+    const args = `--command "sbatch run.sh {a}" --param a=1..2 --title "live {a}" --watch`;
     await terminal.type(`clear; bursar sweep ${folder} ${args}; echo "code $?"`);
     await terminal.waitFor(/Submit 2 jobs\? \[Y\/n\] *$/m);
     await terminal.type('y');
