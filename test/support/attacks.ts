@@ -186,7 +186,7 @@ const processes: Attack[] = [
     name: 'leave a process behind that has hidden itself',
     // A daemon: neither its group nor its session, its environment or its parent leads to the job.
     command: (t) =>
-      `(env -i setsid bash -c 'exec -a ${t.mark} sleep 300' > /dev/null 2>&1 < /dev/null &); sleep 0.1; true`,
+      `(env -i setsid bash -c '> hidden; exec -a ${t.mark} sleep 300' > /dev/null 2>&1 < /dev/null &); until [ -e hidden ]; do sleep 0.1; done`,
     whenIsolated: true,
   },
 ];

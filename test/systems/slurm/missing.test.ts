@@ -84,10 +84,13 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
 
   test('reads the end record of a job that ended and left the queue while Bursar was down', async (t) => {
     const { cluster, data, me, submit, waitForRef, ...service } = await startService(t);
-    const [wanted, unwanted] = [await submit('sleep 2; exit 3'), await submit('touch begun; sleep 600')];
+    const hasBegun = ({ job_id }: Job) => existsSync(join(data, 'workspaces', job_id, 'files', 'begun')) || undefined;
+    const wanted = await submit('touch begun; sleep 2; exit 3');
+    // A job that is held when Bursar stops would wait for its restart.
+    await until('the first job has begun', () => hasBegun(wanted));
+    const unwanted = await submit('touch begun; sleep 600');
     const ref = await waitForRef(unwanted);
-    const begun = join(data, 'workspaces', unwanted.job_id, 'files', 'begun');
-    await until('the second job has begun', () => existsSync(begun) || undefined);
+    await until('the second job has begun', () => hasBegun(unwanted));
     // Bursar has seen it running, too.
     const isRunning = async () => (await me().get<Job>(jobPath(unwanted))).body.stage === 'RUNNING';
     await until('the second job runs', async () => (await isRunning()) || undefined);

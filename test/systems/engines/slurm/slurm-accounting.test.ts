@@ -15,7 +15,6 @@ describe('ends of jobs that have left the queue, read by sacct', { concurrency: 
   let harness: OwnClusterHarness;
   before(async () => {
     const extraConf = [
-      'SlurmdTimeout=4',
       'PreemptType=preempt/partition_prio',
       'PreemptMode=CANCEL',
       'PartitionName=shared Nodes=n1 MaxTime=INFINITE State=UP',
@@ -150,6 +149,7 @@ describe('ends of jobs that have left the queue, read by sacct', { concurrency: 
     await waitUntilRunning(engine, job.jobId);
     await eventually('the job has started', async () => (await countRuns(job)) === 1);
     await cluster.stopNode('n5');
+    cluster.run('scontrol', 'update', 'NodeName=n5', 'State=DOWN', 'Reason=test');
     const end = await readEnd(job, ref);
     assert.equal(end.outcome, 'node_failed');
     assert.match(end.reason, /NODE_FAIL/);

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { appendFile, rm, writeFile } from 'node:fs/promises';
 import { describe } from 'node:test';
 import type { Engine, EngineJob } from '../../../../src/engines/engine.ts';
 import { withAutomaticRelease } from '../../../engines/engine-harness.ts';
-import { eventually, neverAborted, waitUntilFinished } from '../../../engines/observing.ts';
+import { eventually, neverAborted } from '../../../engines/observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../../../engines/test-jobs.ts';
 import { type OwnClusterHarness, ownClusterTest } from './own-cluster.ts';
 
@@ -17,6 +18,10 @@ async function inspect(engine: Engine, { jobId, workspace }: EngineJob, ref: str
   return status?.isForgotten ? ['forgotten', status.record] : status?.record;
 }
 const forgotten = ['forgotten', 'never_started'];
+
+/** Slurm may have forgotten the end before the test looks. */
+const waitUntilRecorded = ({ workspace }: EngineJob) =>
+  eventually('the end is recorded', async () => existsSync(`${workspace.directory}.started/end`));
 
 const waitUntilGone = ({ engine }: Pick<OwnClusterHarness, 'engine'>, job: EngineJob) =>
   eventually(`${job.jobId} has left the queue`, async () => (await engine.find([job], neverAborted)).size === 0);
@@ -54,7 +59,7 @@ describe('inspectMissing', { concurrency: true }, () => {
       const [ran, lost] = [await newJob(runOnce), await newJob(runOnce)];
       const first = await withAutomaticRelease(engine).submit(ran, neverAborted);
       const second = await engine.submit(lost, neverAborted);
-      await waitUntilFinished(engine, ran.jobId);
+      await waitUntilRecorded(ran);
       await waitUntilGone(harness, ran);
       await cluster.wipeController();
       const end = await inspect(engine, ran, first);
@@ -78,14 +83,14 @@ describe('inspectMissing', { concurrency: true }, () => {
         await withAutomaticRelease(engine).submit(killed, neverAborted),
       ] as const;
       await eventually('the job runs', async () => (await countRuns(held)) === 1);
-      await waitUntilFinished(engine, killed.jobId);
+      await waitUntilRecorded(killed);
       await waitUntilGone(harness, killed);
       assert.equal(await inspect(engine, held, refs[0]), 'not_ended');
       const end = await inspect(engine, killed, refs[1]);
       assert.ok(typeof end === 'object' && 'outcome' in end);
       assert.deepEqual([end.outcome, end.reason], ['failed', 'killed by SIGSEGV']);
       await letFinish(held);
-      await waitUntilFinished(engine, held.jobId);
+      await waitUntilRecorded(held);
       await cluster.wipeController();
       assert.equal(((await inspect(engine, held, refs[0])) as { outcome: string }).outcome, 'succeeded');
     },
@@ -98,7 +103,7 @@ describe('inspectMissing', { concurrency: true }, () => {
       await withAutomaticRelease(engine).submit(ran, neverAborted),
       await withAutomaticRelease(engine).submit(other, neverAborted),
     ] as const;
-    for (const job of [ran, other]) await waitUntilFinished(engine, job.jobId);
+    for (const job of [ran, other]) await waitUntilRecorded(job);
     for (const job of [ran, other]) await waitUntilGone(harness, job);
     await rm(`${other.workspace.directory}.started/end`);
     const missing = new Map([
