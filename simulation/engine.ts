@@ -4,13 +4,11 @@ import { type Engine, startDirectoryOf } from '../src/engines/engine.ts';
 import { readScriptFile } from '../src/engines/script-file.ts';
 import type { Controller, Entry } from './scheduler.ts';
 
-/** A ref alone is not unique: a controller that was killed gives refs again. */
-export const nameOf = ({ ref, job }: Entry) => `${ref} ${job.jobId}`;
-
 /** The engine of a server for the simulated scheduler. It passes the contract of all engines. */
 export function createSimulatedEngine(controller: Controller): Engine {
   const { nodes } = controller;
   const forgotten = new Set<string>();
+  const nameOf = ({ ref, job }: Entry) => `${ref} ${job.jobId}`;
   /** A job that was cancelled while it was held, or that a node refused, counts as not submitted. */
   const isSubmission = ({ job, isHeld, startedAt, end }: Entry) =>
     end === null || (startedAt === null ? !isHeld : nodes.recordOf(job.jobId) !== 'never_started');

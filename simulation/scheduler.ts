@@ -1,7 +1,7 @@
 import { BursarError } from '../src/domain/errors.ts';
 import type { ReportedEnd } from '../src/domain/jobs/job.ts';
 import type { EngineJob } from '../src/engines/engine.ts';
-import { createSimulatedEngine, nameOf } from './engine.ts';
+import { createSimulatedEngine } from './engine.ts';
 import { createNodes, describeEnd, type EndOnNode, type NodeOptions, type Nodes, type Run } from './nodes.ts';
 
 export interface SchedulerOptions extends Pick<NodeOptions, 'startProgram'> {
@@ -47,6 +47,14 @@ export interface Controller {
   forget(entry: Entry): void;
 }
 
+/** A node refused to start a job. */
+interface Refusal {
+  ref: string;
+  jobId: string;
+  end: EndOnNode;
+  refusedAt: number;
+}
+
 interface SavedState {
   at: number;
   nextRef: number;
@@ -82,16 +90,15 @@ export function createScheduler(options: SchedulerOptions) {
   const purged = new Set<string>();
   /** Submissions that were released although another submission of their job had started. */
   const repeatedReleases: string[] = [];
-  /** What nodes answered instead of starting a job, by the name of its entry. */
-  const refusals = new Map<string, EndOnNode & { at: number }>();
+  const refusals: Refusal[] = [];
   const listeners = new Set<() => void>();
   const now = () => Date.now() + (options.clockOffsetMs ?? 0);
   const nodes = createNodes({ startProgram, reportDelayMs, now, onEvent, onEnd: reportEnd });
 
   const isRunning = ({ startedAt, end }: Entry) => startedAt !== null && end === null;
   const coresOf = ({ nodes: count, coresPerNode }: EngineJob) => Math.min(cores, count * coresPerNode);
-  /** The entry under which the controller knows a run. */
-  const entryOf = (jobId: string, { ref }: Run) => {
+  /** The entry of a job that runs for the controller, if it knows the job by this ref. */
+  const entryOf = (jobId: string, { ref }: Pick<Run, 'ref'>) => {
     const entry = entries.get(ref);
     return entry?.job.jobId === jobId && isRunning(entry) ? entry : undefined;
   };
@@ -129,18 +136,17 @@ export function createScheduler(options: SchedulerOptions) {
     const refusal = nodes.start(entry.ref, entry.job);
     if (refusal === null) setTimeout(advance, entry.job.runtimeSeconds * 1000).unref();
     else {
-      refusals.set(nameOf(entry), { ...refusal, at: now() });
-      setTimeout(() => reportRefusal(nameOf(entry)), refusalReportMs);
+      const { ref, job } = entry;
+      const refused = { ref, jobId: job.jobId, end: refusal, refusedAt: now() };
+      refusals.push(refused);
+      setTimeout(() => reportRefusal(refused), refusalReportMs);
     }
   }
 
   /** A controller that is down learns of a refusal when it comes back. */
-  function reportRefusal(name: string): void {
-    const entry = [...entries.values()].find((each) => nameOf(each) === name);
-    const refusal = refusals.get(name);
-    if (!isUp || entry === undefined || !isRunning(entry) || refusal === undefined) return;
-    const { at, ...end } = refusal;
-    finish(entry, end, at);
+  function reportRefusal({ jobId, ref, end, refusedAt }: Refusal): void {
+    const entry = entryOf(jobId, { ref });
+    if (isUp && entry !== undefined) finish(entry, end, refusedAt);
   }
 
   /** A controller that is down learns of an end when it comes back. */
@@ -156,7 +162,7 @@ export function createScheduler(options: SchedulerOptions) {
       const { ref, job, startedAt, end } = entry;
       if (end !== null && now() - end.endedAt >= minJobAgeMs) {
         entries.delete(ref);
-        purged.add(nameOf(entry));
+        purged.add(`${ref} ${job.jobId}`);
       } else if (isRunning(entry) && now() - (startedAt ?? 0) >= job.runtimeSeconds * 1000) {
         const run = nodes.findLive(ref, job.jobId);
         if (run !== undefined) nodes.stop(run, 'time limit');
@@ -210,7 +216,7 @@ export function createScheduler(options: SchedulerOptions) {
         else finish(entry, unknownEnd, run.endedAt);
       }
     }
-    for (const name of refusals.keys()) reportRefusal(name);
+    refusals.forEach(reportRefusal);
     for (const entry of entries.values())
       if (isRunning(entry))
         setTimeout(advance, Math.max(1, entry.job.runtimeSeconds * 1000 - (now() - (entry.startedAt ?? 0))));
