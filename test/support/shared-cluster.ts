@@ -37,8 +37,6 @@ export async function startSharedCluster(): Promise<{ env: Record<string, string
     // Every squeue lists the jobs of all tests of this time.
     minJobAge: 120,
     extraConf: [
-      // Commands of Slurm give up after this time: shorter than the limit of Bursar, and long enough for a slow machine.
-      'MessageTimeout=25',
       'EnforcePartLimits=ALL',
       'PreemptType=preempt/partition_prio',
       'PreemptMode=CANCEL',

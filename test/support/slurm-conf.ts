@@ -34,6 +34,8 @@ export function slurmConf({ folder, nodes, ports, minJobAge, database, extra }: 
     'SlurmdParameters=config_overrides',
     'SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0',
     'ReturnToService=2',
+    // Commands of Slurm give up after this time: shorter than the limit of Bursar, and long enough for a slow machine.
+    'MessageTimeout=25',
     // Slurm kills a job this long after its SIGTERM. Before that, its wrapper must have recorded the end, also on a busy machine.
     'KillWait=120',
     `MinJobAge=${minJobAge}`,

@@ -7,9 +7,7 @@ export type OwnClusterHarness = ClusterHarness<SlurmCluster>;
 
 /** Starts a private cluster, by default of two nodes with 16 cores each, and creates an engine for it. */
 export async function ownClusterHarness(options: OwnClusterOptions = {}): Promise<OwnClusterHarness> {
-  // Commands of Slurm give up after this time: shorter than the limit of Bursar, and long enough for a slow machine.
-  const extraConf = ['MessageTimeout=25', ...(options.extraConf ?? [])];
-  const cluster = await startCluster({ ...options, extraConf });
+  const cluster = await startCluster(options);
   const { wholeSystem, ...harness } = createSlurmHarness(cluster, options);
   return { ...harness, wholeSystem: { ...wholeSystem, nodes: options.nodes ?? wholeSystem.nodes } };
 }

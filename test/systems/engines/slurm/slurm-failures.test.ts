@@ -126,7 +126,8 @@ describe('outcomes of jobs whose node or controller fails', { concurrency: true 
   );
 
   const constrained = {
-    extraConf: ['SelectTypeParameters=CR_Core_Memory', 'TaskPlugin=task/cgroup'],
+    // Slurm names a cgroup by node and job. Another run of the tests on this machine has a node of the same name.
+    extraConf: ['SelectTypeParameters=CR_Core_Memory', 'TaskPlugin=task/cgroup', `FirstJobId=${process.pid}`],
     cgroupConf: ['CgroupPlugin=autodetect', 'ConstrainRAMSpace=yes'],
     nodes: 1,
   };
