@@ -54,7 +54,8 @@ export async function sharedCluster(): Promise<SharedCluster> {
   const conf = process.env[sharedClusterVariable];
   if (conf === undefined) throw new Error('there is no Slurm cluster: use scripts/run-tests.ts');
   const slurmFolder = dirname(conf);
-  const { partition, nodes, lock } = await until('a partition is free', async () => await reservePair(slurmFolder));
+  // With many cores, more tests run than there are partitions. Each has one for minutes.
+  const { partition, nodes, lock } = await until('a partition is free', () => reservePair(slurmFolder), 1200);
   const folder = await mkdtemp(join(slurmFolder, 'test-'));
   await chmod(folder, 0o755);
   const env = { SLURM_CONF: conf };
