@@ -153,10 +153,10 @@ async function storeJobEnd(
   const job = await findJob(db, observation.jobId);
   if (job === undefined) return 'stored';
   if (job.engineRef !== observation.ref) return 'unchanged';
-  const isCancelRequested = job.cancelRequestedBy !== null;
+  const { cancelRequestedAt } = job;
   // As long as users have not seen the job running, nothing but its place in the queue changes.
   const canRequeue = mayRequeue && job.status.state === 'queued';
-  if (canRequeue && wasEndedBeforeStart(observation, record, isCancelRequested)) {
+  if (canRequeue && wasEndedBeforeStart(observation, record, cancelRequestedAt !== null)) {
     if (!(await lease.transaction((tx) => requeueJob(tx, job.jobId, observation.ref, now())))) return 'unchanged';
     log.warn(
       { hpc: system.name, jobId: job.jobId, ref: observation.ref },
@@ -167,7 +167,7 @@ async function storeJobEnd(
   // A controller that forgot the start of a job kills it soon, and a node can report an exit late.
   if (isUncertain(observation, record) && now() - observation.endedAt < maxRecordDelayMs) return 'unchanged';
   const runtimeSeconds = toTimeLimitSeconds(job.request.runtimeHours);
-  const end = { ...observation, ...reconcileEnd(observation, record, { runtimeSeconds, isCancelRequested }) };
+  const end = { ...observation, ...reconcileEnd(observation, record, { runtimeSeconds, cancelRequestedAt }) };
   const next = transition(job.status, end, job.cancelRequestedBy);
   if (next?.state !== 'ended') return 'stored';
   if (record === 'never_started' && !(await engine.preventStart(workspaces.pathsOf(job.jobId), signal)))

@@ -3,6 +3,8 @@ import type { JobEnd, ReportedEnd } from './job.ts';
 
 /** The times of a report and of a record are rounded to seconds, and come from two clocks. */
 const clockToleranceMs = 2000;
+/** The clock of Bursar may differ by this much from that of the file system. The doctor warns of more. */
+const maxClockDifferenceMs = 5000;
 
 /** How a job ended, as its wrapper recorded it. Times are from the clock of the node. */
 export interface RecordedEnd extends JobEnd {
@@ -26,7 +28,7 @@ export type EndRecord = RecordedEnd | 'never_started' | 'not_ended';
 export function reconcileEnd(report: ReportedEnd, record: EndRecord | undefined, limits: EndLimits): JobEnd {
   if (isKilledWithNode(report, record)) return toNodeFailed(report, 'its node failed: the job was killed with it');
   if (wasRestartRefused(report, record)) return toNodeFailed(report, 'the system lost the job and killed it');
-  if (record === 'never_started' && isRefusal(report)) return toNeverStarted(report, limits.isCancelRequested);
+  if (record === 'never_started' && isRefusal(report)) return toNeverStarted(report, limits.cancelRequestedAt !== null);
   // A job that ran and has no start record has removed it. The system's report remains.
   if (typeof record !== 'object') return report;
   const { outcome, reason, exitCode } = wasStopped(report, record, limits) ? report : attributeSignal(record, limits);
@@ -41,13 +43,20 @@ export function toJobEnd({ wasTerminated: _wasTerminated, writtenAt: _writtenAt,
 
 interface EndLimits {
   runtimeSeconds: number;
-  isCancelRequested: boolean;
+  cancelRequestedAt: number | null;
+}
+
+/** Whether a cancellation can have ended the job. One that a controller has forgotten can be cancelled after its own end. */
+function isCancelRequested({ wasTerminated, writtenAt }: RecordedEnd, { cancelRequestedAt }: EndLimits): boolean {
+  if (cancelRequestedAt === null) return false;
+  return wasTerminated || cancelRequestedAt <= writtenAt + maxClockDifferenceMs;
 }
 
 /** A record names the signal that killed a job, but not its sender: a cancellation, if one was requested, or the time limit. */
 function attributeSignal(record: RecordedEnd, limits: EndLimits): JobEnd {
   if (!record.wasTerminated) return record;
-  if (limits.isCancelRequested) return { ...record, outcome: 'cancelled', reason: `cancelled (${record.reason})` };
+  if (isCancelRequested(record, limits))
+    return { ...record, outcome: 'cancelled', reason: `cancelled (${record.reason})` };
   if (!hasReachedLimit(record, record.startedAt, limits)) return record;
   return { ...record, outcome: 'timed_out', reason: `time limit reached (${record.reason})`, exitCode: null };
 }
@@ -59,11 +68,11 @@ function hasReachedLimit({ endedAt }: RecordedEnd, startedAt: number | null, { r
 /** Whether the report says that the system stopped the job, and the record does not contradict it. */
 function wasStopped(report: JobEnd, record: RecordedEnd, limits: EndLimits): boolean {
   const { exitCode, wasTerminated } = record;
-  const { isCancelRequested } = limits;
+  const isCancelled = isCancelRequested(record, limits);
   switch (report.outcome) {
     case 'timed_out': {
       const startedAt = Math.min(record.startedAt ?? record.endedAt, report.startedAt ?? record.endedAt);
-      return hasReachedLimit(record, startedAt, limits) || (wasTerminated && !isCancelRequested);
+      return hasReachedLimit(record, startedAt, limits) || (wasTerminated && !isCancelled);
     }
     case 'out_of_memory':
     case 'output_exceeded':
@@ -71,10 +80,10 @@ function wasStopped(report: JobEnd, record: RecordedEnd, limits: EndLimits): boo
       return true;
     case 'cancelled':
     case 'cancelled_by_site':
-      return isCancelRequested || wasTerminated;
+      return isCancelled || wasTerminated;
     case 'node_failed':
       // A controller that has forgotten the end of a job reports the same: then the job was cancelled, or reached its limit.
-      if (wasTerminated) return !isCancelRequested && !hasReachedLimit(record, record.startedAt, limits);
+      if (wasTerminated) return !isCancelled && !hasReachedLimit(record, record.startedAt, limits);
       // The processes on the other nodes can notice the failure of one node, and exit with an error.
       return exitCode !== 0 && (report.allocation?.nodes ?? 1) > 1;
     case 'succeeded':

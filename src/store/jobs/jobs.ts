@@ -31,6 +31,8 @@ export interface JobRecord {
   tries: number;
   /** The engine's id of the job; null before its submission is recorded. */
   engineRef: string | null;
+  /** When the cancellation was first requested. */
+  cancelRequestedAt: number | null;
   cancelRequestedBy: CancelRequester | null;
   publicJson: string;
   /** The span of its submission, as a W3C `traceparent`; null without tracing. */
@@ -256,6 +258,7 @@ export function toJobRecord(row: JobRow): JobRecord {
     attempt: row.attempt,
     tries: row.tries,
     engineRef: row.engine_ref,
+    cancelRequestedAt: row.cancel_requested_at,
     cancelRequestedBy: toCancelRequester(row),
     publicJson: row.public_json,
     traceParent: row.trace_parent,

@@ -29,7 +29,7 @@ const killed: RecordedEnd = {
 const crashed: RecordedEnd = { ...killed, reason: 'killed by SIGSEGV', wasTerminated: false };
 
 function reconcile(outcome: Outcome, record: EndRecord | undefined, options = {}): JobEnd {
-  return reconcileEnd(report(outcome), record, { runtimeSeconds: 60, isCancelRequested: false, ...options });
+  return reconcileEnd(report(outcome), record, { runtimeSeconds: 60, cancelRequestedAt: null, ...options });
 }
 
 describe('reconcileEnd', () => {
@@ -54,18 +54,29 @@ describe('reconcileEnd', () => {
 
   test('finds out why a job was killed whose end its controller has forgotten', () => {
     for (const outcome of ['node_failed', 'timed_out'] as const)
-      assert.equal(reconcile(outcome, killed, { isCancelRequested: true }).outcome, 'cancelled');
+      assert.equal(reconcile(outcome, killed, { cancelRequestedAt: 1_001_000 }).outcome, 'cancelled');
     for (const outcome of ['node_failed', 'failed', 'lost'] as const)
       assert.equal(reconcile(outcome, killed, { runtimeSeconds: 2 }).outcome, 'timed_out');
-    assert.equal(reconcile('timed_out', killed, { isCancelRequested: true, runtimeSeconds: 2 }).outcome, 'timed_out');
+    assert.equal(
+      reconcile('timed_out', killed, { cancelRequestedAt: 1_001_000, runtimeSeconds: 2 }).outcome,
+      'timed_out',
+    );
     assert.equal(reconcile('failed', killed).outcome, 'failed');
+  });
+
+  test('ignores a cancellation that was requested after the job had ended by itself', () => {
+    const late = { cancelRequestedAt: writtenAt + 10_000 };
+    assert.equal(reconcile('cancelled', exited, late).outcome, 'succeeded');
+    assert.equal(reconcile('cancelled', killed, late).outcome, 'cancelled');
+    // Clocks differ by some seconds.
+    assert.equal(reconcile('cancelled', exited, { cancelRequestedAt: writtenAt + 3000 }).outcome, 'cancelled');
   });
 
   test('keeps a stop that the job could handle and then exit from', () => {
     for (const outcome of ['out_of_memory', 'preempted'] as const)
       assert.equal(reconcile(outcome, exited).outcome, outcome);
-    assert.equal(reconcile('cancelled', exited, { isCancelRequested: true }).outcome, 'cancelled');
-    assert.equal(reconcile('succeeded', exited, { isCancelRequested: true }).outcome, 'succeeded');
+    assert.equal(reconcile('cancelled', exited, { cancelRequestedAt: 1_001_000 }).outcome, 'cancelled');
+    assert.equal(reconcile('succeeded', exited, { cancelRequestedAt: 1_001_000 }).outcome, 'succeeded');
   });
 
   test('keeps a timeout only if the job was terminated, or reached its time limit', () => {
@@ -81,16 +92,16 @@ describe('reconcileEnd', () => {
   test('keeps the failure of a node if processes on other nodes exited because of it', () => {
     const failed: RecordedEnd = { ...exited, outcome: 'failed', reason: 'exit code 1', exitCode: 1 };
     const nodes = { ...report('node_failed'), allocation: { nodes: 2, cores: 8 } };
-    const limits = { runtimeSeconds: 60, isCancelRequested: false };
+    const limits = { runtimeSeconds: 60, cancelRequestedAt: null };
     assert.equal(reconcileEnd(nodes, failed, limits).outcome, 'node_failed');
     assert.equal(reconcileEnd(nodes, exited, limits).outcome, 'succeeded');
   });
 
   test('attributes a terminating signal to a requested cancellation', () => {
-    const { outcome, reason } = reconcile('failed', killed, { isCancelRequested: true });
+    const { outcome, reason } = reconcile('failed', killed, { cancelRequestedAt: 1_001_000 });
     assert.deepEqual([outcome, reason], ['cancelled', 'cancelled (killed by SIGTERM)']);
     for (const record of [exited, crashed])
-      assert.equal(reconcile('failed', record, { isCancelRequested: true }).outcome, record.outcome);
+      assert.equal(reconcile('failed', record, { cancelRequestedAt: 1_001_000 }).outcome, record.outcome);
   });
 
   test('counts at least the reported time that had passed when the record was written', () => {
@@ -101,7 +112,7 @@ describe('reconcileEnd', () => {
 
   test('does not count the time for which the system suspended the job', () => {
     const suspended = { ...report('succeeded'), elapsedSeconds: 1 };
-    const limits = { runtimeSeconds: 60, isCancelRequested: false };
+    const limits = { runtimeSeconds: 60, cancelRequestedAt: null };
     assert.equal(reconcileEnd(suspended, exited, limits).elapsedSeconds, 1);
     // A report that begins after the job, or ends before it, is wrong, and not a sign of a suspension.
     assert.equal(reconcileEnd({ ...suspended, startedAt: 1_100_000 }, exited, limits).elapsedSeconds, 2);
@@ -111,7 +122,7 @@ describe('reconcileEnd', () => {
 
   test('distinguishes who ended a job that never started', () => {
     const refused = { ...report('cancelled'), elapsedSeconds: 1 };
-    const limits = { runtimeSeconds: 60, isCancelRequested: false };
+    const limits = { runtimeSeconds: 60, cancelRequestedAt: null };
     const {
       outcome,
       reason,
@@ -121,7 +132,7 @@ describe('reconcileEnd', () => {
     } = reconcileEnd(refused, 'never_started', limits);
     assert.deepEqual([outcome, startedAt, elapsedSeconds, used], ['node_failed', null, 0, undefined]);
     assert.match(reason, /before it started.*submit it again/);
-    const cancelled = { ...limits, isCancelRequested: true };
+    const cancelled = { ...limits, cancelRequestedAt: 1_001_000 };
     const byOwner = reconcileEnd(refused, 'never_started', cancelled);
     assert.deepEqual([byOwner.outcome, byOwner.startedAt, byOwner.elapsedSeconds], ['cancelled', null, 0]);
     const inQueue = { ...refused, startedAt: null };
@@ -129,7 +140,7 @@ describe('reconcileEnd', () => {
   });
 
   test('reports the failure of a node if neither the node nor the job reported its end', () => {
-    const limits = { runtimeSeconds: 60, isCancelRequested: false };
+    const limits = { runtimeSeconds: 60, cancelRequestedAt: null };
     const unreported = { ...report('timed_out'), isExitMissing: true };
     for (const record of ['not_ended', 'never_started'] as const) {
       assert.equal(isUncertain(unreported, record), true);
@@ -146,7 +157,7 @@ describe('reconcileEnd', () => {
   });
 
   describe('if the report is that of a node that refused to start the job', () => {
-    const limits = { runtimeSeconds: 60, isCancelRequested: false };
+    const limits = { runtimeSeconds: 60, cancelRequestedAt: null };
     const refused = { ...report('failed'), reason: 'exit code 1', exitCode: 1, elapsedSeconds: 1 };
 
     test('reports that the system killed a job that has started and not ended', () => {
@@ -161,7 +172,7 @@ describe('reconcileEnd', () => {
       assert.equal(wasEndedBeforeStart(refused, 'never_started', true), false);
       const { outcome, exitCode, elapsedSeconds } = reconcileEnd(refused, 'never_started', limits);
       assert.deepEqual([outcome, exitCode, elapsedSeconds], ['node_failed', null, 0]);
-      const cancelled = reconcileEnd(refused, 'never_started', { ...limits, isCancelRequested: true });
+      const cancelled = reconcileEnd(refused, 'never_started', { ...limits, cancelRequestedAt: 1_001_000 });
       assert.deepEqual([cancelled.outcome, cancelled.reason], ['cancelled', 'cancelled (exit code 1)']);
       assert.deepEqual([cancelled.exitCode, cancelled.startedAt, cancelled.elapsedSeconds], [null, null, 0]);
     });

@@ -13,7 +13,7 @@ import type { SlurmCluster } from '../../../support/slurm-cluster.ts';
 import { endTimeLimit } from './cluster-harness.ts';
 import { type OwnClusterHarness, ownClusterTest } from './own-cluster.ts';
 
-const limits = { runtimeSeconds: 60, isCancelRequested: false };
+const limits = { runtimeSeconds: 60, cancelRequestedAt: null };
 
 describe('outcomes of jobs whose node or controller fails', { concurrency: true }, () => {
   ownClusterTest(

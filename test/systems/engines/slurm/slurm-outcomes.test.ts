@@ -120,7 +120,7 @@ describe('outcomes of jobs on Slurm', { concurrency: 3 }, () => {
   });
 });
 
-const limits = { runtimeSeconds: 60, isCancelRequested: false };
+const limits = { runtimeSeconds: 60, cancelRequestedAt: null };
 
 async function readRecord(engine: Engine, { jobId, workspace }: EngineJob) {
   return (await engine.readEndRecords(new Map([[jobId, workspace]]), neverAborted)).get(jobId);
