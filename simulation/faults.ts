@@ -7,9 +7,9 @@ export interface CallFault {
   nth: number;
   /**
    * `kill during`: the server is killed, and its request still arrives, some time later. `power failure`: server and controller
-   * are killed after the call.
+   * are killed after the call. `hang`: the call has its effect, and the time limit for the response is reached.
    */
-  kind: 'kill before' | 'kill during' | 'kill after' | 'power failure' | 'fail' | 'lose response' | 'delay';
+  kind: 'kill before' | 'kill during' | 'kill after' | 'power failure' | 'fail' | 'lose response' | 'delay' | 'hang';
 }
 
 /** The result of a call of a server that is dead. Each has its own, so that what waits for it can be collected. */
@@ -17,23 +17,25 @@ export const never = () => new Promise<never>(() => undefined);
 
 /** How late a request of a dead server arrives. */
 const maxLateMs = 30_000;
+/** The time limit of a command. */
+const hangMs = 60_000;
 
 /** By place and number. */
 let callFaults = new Map<string, CallFault>();
 let calls = new Map<string, number>();
-let appliedFaults: string[] = [];
+let appliedFaults = 0;
 let areFaultsEnabled = false;
 let crashController = () => {};
 
 /** How often each place was called. */
 export const callCounts = (): ReadonlyMap<string, number> => calls;
-export const countAppliedFaults = () => appliedFaults.length;
+export const countAppliedFaults = () => appliedFaults;
 
 /** `onPowerFailure` kills the controller. */
 export function resetFaults(faults: readonly CallFault[], onPowerFailure: () => void): void {
   callFaults = new Map(faults.map((fault) => [`${fault.place} ${fault.nth}`, fault]));
   calls = new Map();
-  appliedFaults = [];
+  appliedFaults = 0;
   areFaultsEnabled = true;
   crashController = onPowerFailure;
 }
@@ -43,10 +45,10 @@ export function stopFaults(): void {
   areFaultsEnabled = false;
 }
 
-/** Records a fault that happens now. */
-export function recordFault(text: string): void {
-  appliedFaults.push(text);
+/** Applies a fault now. `apply` returns false if it changes nothing, such as the kill of a dead server: then it does not count. */
+export function applyFault(text: string, apply: () => boolean): void {
   record(`FAULT ${text}`);
+  if (apply()) appliedFaults += 1;
 }
 
 /** Returns the fault of this call, if one is planned for it. */
@@ -55,7 +57,7 @@ export function nextFault(place: string): CallFault | undefined {
   calls.set(place, nth);
   if (!areFaultsEnabled) return undefined;
   const fault = callFaults.get(`${place} ${nth}`);
-  if (fault !== undefined) recordFault(`${fault.kind} at ${place} ${nth}`);
+  if (fault !== undefined) applyFault(`${fault.kind} at ${place} ${nth}`, () => true);
   return fault;
 }
 
@@ -89,9 +91,10 @@ export async function callOutside<T>(place: string, options: CallOptions, call: 
   const result = await call();
   if (fault === 'power failure') crashController();
   if (fault === 'kill after' || fault === 'power failure') return await killed(process, place);
+  if (fault === 'hang') await sleep(hangMs);
   if (max > 0) await sleep(randomBetween(min, max));
   if (process?.isDead) return await never();
-  if (fault === 'lose response') throw options.error(`the response of ${place} was lost`);
+  if (fault === 'lose response' || fault === 'hang') throw options.error(`the response of ${place} was lost`);
   return result;
 }
 

@@ -6,11 +6,27 @@ import { tasks } from './virtual-time.ts';
 
 type AsyncFunction = (...args: never[]) => Promise<unknown>;
 
-const fullDisk = (syscall: string) => Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC', syscall });
+/** They need space on the disk. */
+const writing = new Set(['appendFile', 'copyFile', 'link', 'mkdir', 'open', 'rename', 'symlink', 'sync', 'writeFile']);
+
+function diskError(syscall: string): Error {
+  const code = writing.has(syscall) ? 'ENOSPC' : 'EIO';
+  return Object.assign(new Error(`${code}: simulated fault of the disk`), { code, syscall });
+}
+
+/** A server can be killed before each operation, and a disk can be full or broken. */
+async function onDisk<T>(name: string, operation: () => T): Promise<T> {
+  const process = tasks.getStore()?.process;
+  if (process?.isDead) return await never();
+  const fault = process && nextFault('file')?.kind;
+  if (fault === 'kill before') return await killed(process, `file ${name}`);
+  if (fault === 'fail') throw diskError(name);
+  return operation();
+}
 
 /**
- * Replaces the functions of `fs/promises` for simulated servers. A server can be killed before each of them, and a disk can be
- * full. They are synchronous, because threads would end them in another order on every machine.
+ * Replaces the functions of `fs/promises` for simulated servers. They are synchronous, because threads would end them in another
+ * order on every machine.
  */
 export function simulateFileSystem(): void {
   const functions = fsp as unknown as Record<string, AsyncFunction>;
@@ -20,11 +36,7 @@ export function simulateFileSystem(): void {
     functions[name] = async (...args) => {
       const process = tasks.getStore()?.process;
       if (process === undefined) return await original(...args);
-      if (process.isDead) return await never();
-      const fault = nextFault('file')?.kind;
-      if (fault === 'kill before') return await killed(process, `file ${name}`);
-      if (fault === 'fail') throw fullDisk(name);
-      const result = (synchronous as (...args: never[]) => unknown)(...args);
+      const result = await onDisk(name, () => (synchronous as (...args: never[]) => unknown)(...args));
       if (result instanceof OpenFile) process.openFiles.add(result);
       return result;
     };
@@ -47,14 +59,15 @@ export class OpenFile {
     this.fd = fd;
   }
 
-  stat = async (options?: fs.StatOptions) => fs.fstatSync(this.fd, options);
-  sync = async () => fs.fsyncSync(this.fd);
-  truncate = async (length?: number) => fs.ftruncateSync(this.fd, length);
-  appendFile = async (data: Buffer) => fs.writeFileSync(this.fd, data);
-  readFile = async () => fs.readFileSync(this.fd);
+  stat = (options?: fs.StatOptions) => onDisk('stat', () => fs.fstatSync(this.fd, options));
+  sync = () => onDisk('sync', () => fs.fsyncSync(this.fd));
+  truncate = (length?: number) => onDisk('truncate', () => fs.ftruncateSync(this.fd, length));
+  appendFile = (data: Buffer) => onDisk('appendFile', () => fs.writeFileSync(this.fd, data));
+  readFile = () => onDisk('readFile', () => fs.readFileSync(this.fd));
 
   async read(buffer: Buffer, offset: number, length: number, position: number | null) {
-    return { bytesRead: fs.readSync(this.fd, buffer, offset, length, position), buffer };
+    const bytesRead = await onDisk('read', () => fs.readSync(this.fd, buffer, offset, length, position));
+    return { bytesRead, buffer };
   }
 
   async close(): Promise<void> {

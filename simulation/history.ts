@@ -1,29 +1,41 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import yazl from 'yazl';
 import { validateConfig } from '../src/config/validate.ts';
 import { BursarError } from '../src/domain/errors.ts';
+import { msPerDay, msPerMinute } from '../src/domain/units.ts';
 import type { Engine } from '../src/engines/engine.ts';
 import { enrolUser, syncProjects } from '../src/services/identity/enrolment.ts';
 import { connectDatabase, openDatabase } from '../src/store/database/database.ts';
 import type { Db } from '../src/store/database/handle.ts';
 import { verifyLedger } from '../src/store/ledger/verify-ledger.ts';
+import { findOverspending } from './check-ledger.ts';
 import {
+  applyFault,
   type CallFault,
   callCounts,
   countAppliedFaults,
-  recordFault,
   resetFaults,
   SimulatedKill,
   stopFaults,
 } from './faults.ts';
 import { simulateFileSystem } from './files.ts';
 import { createHosts, type Hosts } from './hosts.ts';
-import { findLeftovers, findOverspending, findProblems, type HistoryContext } from './invariants.ts';
+import { findLeftFiles, findLeftovers, findProblems, type HistoryContext } from './invariants.ts';
+import { createLeaseCheck } from './lease-check.ts';
 import type { Program } from './nodes.ts';
-import { faultsEndAt, type Plan, type Submission, type TimedFault, users } from './plan.ts';
+import {
+  administrator,
+  faultsEndAt,
+  hasFiles,
+  inputName,
+  type Plan,
+  retention,
+  type Submission,
+  type TimedFault,
+  users,
+} from './plan.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
 import { simulateSqlite } from './server.ts';
 import { hideDataFolder, record, resetTrace, traceHash, traceLines } from './trace.ts';
@@ -36,7 +48,6 @@ import {
   resetTime,
   runToEnd,
   runUntil,
-  type SimulatedProcess,
   sleep,
   tasks,
   virtualNow,
@@ -55,8 +66,8 @@ export interface History {
   calls: ReadonlyMap<string, number>;
 }
 
-/** Every job must have ended this long after the last fault. */
-const maxSettleMs = 3_600_000;
+/** Nothing must be left to do this long after the last fault. The last try of a delivery comes after seven minutes. */
+const maxSettleMs = 15 * msPerMinute;
 const ledgerCheckMs = 30_000;
 
 /** In memory, where there is such a folder: syncing a disk would take most of the time. */
@@ -74,14 +85,19 @@ const config = validateConfig(
         isolation: 'none',
         // So little that a tenth of the submissions is refused.
         projects: [
-          { name: 'main', grant: { timeSeconds: 1000, spaceKb: 1_000_000 } },
-          { name: 'side', autoJoin: true, grant: { timeSeconds: 250, spaceKb: 1_000_000 }, retentionDays: 0.002 },
+          { name: 'main', grant: { timeSeconds: 1500, spaceKb: 1_000_000 } },
+          {
+            name: 'side',
+            autoJoin: true,
+            grant: { timeSeconds: 400, spaceKb: 1_000_000 },
+            retentionDays: retention.keepMs / msPerDay,
+          },
         ],
       },
     },
-    retention: { everySeconds: 30, noticeDays: 0.001 },
+    retention: { everySeconds: 10, noticeDays: retention.noticeMs / msPerDay },
     ledger: { calendarSeconds: 30 },
-    events: { checkSeconds: 5 },
+    events: { checkSeconds: 15 },
     webhooks: { retrySeconds: [1, 5, 20, 60, 120, 240] },
   },
   'simulation',
@@ -96,6 +112,7 @@ const zips: Record<Submission['zip'], Buffer> = {
   none: Buffer.alloc(0),
   small: Buffer.alloc(0),
   large: Buffer.alloc(0),
+  broken: Buffer.from('PK, but no zip'),
 };
 let isPrepared = false;
 let unexpectedErrors: string[] = [];
@@ -120,16 +137,13 @@ async function prepare(): Promise<void> {
     const db = await openDatabase({ ...config.database, url: `sqlite:${template}` }, root);
     await syncProjects(db, config, Date.now());
     for (const user of users) await enrolUser(db, user, 'user', Date.now());
-    await enrolUser(db, '9', 'administrator', Date.now());
+    await enrolUser(db, administrator, 'administrator', Date.now());
     await db.destroy();
     zips.small = await createZip(100);
     // Larger than what is kept in memory.
     zips.large = await createZip(80_000);
   });
 }
-
-/** The file of every zip. */
-const inputName = 'data';
 
 async function createZip(bytes: number): Promise<Buffer> {
   const zip = new yazl.ZipFile();
@@ -155,7 +169,7 @@ export async function runHistory(plan: Plan): Promise<History> {
   const db = connectDatabase(config.database, dataFolder);
   const problems: string[] = [];
   const scheduler = createSimulatedScheduler(plan, problems);
-  const leases = createLeaseCheck(problems);
+  const leases = createLeaseCheck(join(dataFolder, 'bursar.db'), problems);
   const hosts = createHosts(plan, {
     config,
     dataFolder,
@@ -166,18 +180,21 @@ export async function runHistory(plan: Plan): Promise<History> {
   const clients = createClients(hosts.pickServer, zips);
   const context = { plan, db, scheduler, dataFolder, log: clients.log };
   hosts.start();
-  const performed = plan.actions.map((action) => ({ action, done: clients.perform(action) }));
-  for (const { done } of performed) done.catch((error) => problems.push(`a user got ${(error as Error).stack}`));
+  const pending = new Map<string, Promise<void>>();
+  for (const action of plan.actions) {
+    const name = `${action.kind} ${action.id}`;
+    const done = clients.perform(action).then(
+      () => void pending.delete(name),
+      (error) => void problems.push(`a user got ${(error as Error).stack}`),
+    );
+    // A follower never ends.
+    if (action.kind !== 'follow events') pending.set(name, done);
+  }
   for (const fault of plan.timedFaults) void applyLater(fault, hosts, scheduler, clients);
   void checkLedger(db, problems);
 
   let isSettled = false;
-  const settled = settle(
-    context,
-    hosts,
-    performed.filter(({ action }) => action.kind !== 'follow events').map(({ done }) => done),
-  );
-  settled.then(
+  settle(context, hosts, [...pending.values()]).then(
     () => {
       isSettled = true;
     },
@@ -185,16 +202,23 @@ export async function runHistory(plan: Plan): Promise<History> {
   );
   const isComplete = await runUntil(() => isSettled || problems.length > 0, faultsEndAt + maxSettleMs);
   const found = await runToEnd(async () => {
-    if (!isComplete) return await findLeftovers(context);
-    return problems.length > 0 ? [] : await findProblems(context);
+    if (problems.length > 0) return [];
+    if (!isComplete)
+      return [
+        `the history does not end: ${[...pending.keys()].join(', ')}`,
+        ...(await findLeftovers(context)),
+        ...(await findLeftFiles(context)),
+      ];
+    return await findProblems(context);
   });
+  const jobs = await runToEnd(() => countJobs(db));
   const result: History = {
     seed: plan.seed,
     hash: traceHash(),
-    problems: [...problems, ...unexpectedErrors, ...found],
+    problems: [...problems, ...clients.log.problems, ...unexpectedErrors, ...found],
     lines: traceLines(),
     faults: countAppliedFaults(),
-    jobs: clients.log.submissions.length,
+    jobs,
     virtualSeconds: Math.round(virtualNow() / 1000),
     wallMs: Math.round(realNow() - startedAt),
     calls: callCounts(),
@@ -216,7 +240,8 @@ function createSimulatedScheduler(plan: Plan, problems: string[]): Scheduler & {
     return action;
   };
   const scheduler = createScheduler({
-    cores: 32,
+    nodes: 4,
+    coresPerNode: 8,
     clockOffsetMs: plan.clusterClockOffsetMs,
     listsEndsAfterMs: plan.listsEndsAfterMs,
     forgetsRecords: plan.forgetsRecords,
@@ -225,7 +250,7 @@ function createSimulatedScheduler(plan: Plan, problems: string[]): Scheduler & {
     startProgram({ jobId, command, workspace }): Program {
       const { seconds, exitCode, zip } = findSubmission(command);
       const hasInput = existsSync(join(workspace.directory, inputName));
-      if (hasInput !== (zip !== 'none'))
+      if (hasInput !== hasFiles(zip))
         problems.push(`${jobId} starts ${hasInput ? 'with foreign' : 'without its'} files`);
       const { promise, resolve } = Promise.withResolvers<number>();
       setTimeout(() => resolve(exitCode), seconds * 1000);
@@ -254,43 +279,57 @@ function createSimulatedScheduler(plan: Plan, problems: string[]): Scheduler & {
 async function applyLater(fault: TimedFault, hosts: Hosts, scheduler: Scheduler, clients: Clients): Promise<void> {
   await sleep(fault.at);
   const { at: _at, kind, ...details } = fault;
-  recordFault(`${kind} ${Object.values(details).join(' ')}`);
+  applyFault(`${kind} ${Object.values(details).join(' ')}`, () => apply(fault, hosts, scheduler, clients));
+}
+
+/** Returns whether it changes anything. */
+function apply(fault: TimedFault, hosts: Hosts, scheduler: Scheduler, clients: Clients): boolean {
   switch (fault.kind) {
     case 'pause':
       return hosts.pause(fault.server, fault.ms);
     case 'kill':
       return hosts.kill(fault.server);
     case 'clock jump':
-      return hosts.changeClock(fault.server, fault.ms);
+      hosts.changeClock(fault.server, fault.ms);
+      return true;
     case 'controller crash':
       return scheduler.crashController(fault.lostMs, fault.downMs, randomNumber);
     case 'node failure':
       return scheduler.failNode(randomNumber, fault.noticeMs);
     case 'full queue':
       scheduler.setFull(true);
-      await sleep(fault.ms);
-      return scheduler.setFull(false);
-    case 'endpoint down':
-      clients.setEndpointDown(true);
-      await sleep(fault.ms);
-      return clients.setEndpointDown(false);
+      setTimeout(() => scheduler.setFull(false), fault.ms);
+      return true;
+    case 'endpoint fails':
+      clients.setEndpointFailure(fault.status);
+      setTimeout(() => clients.setEndpointFailure(null), fault.ms);
+      return true;
     case 'lost connections':
-      return clients.dropConnections();
+      clients.dropConnections();
+      return true;
   }
 }
 
 /** Returns when the faults are over, every user has what they asked for, and nothing is left to do. */
-async function settle(context: HistoryContext, hosts: Hosts, performed: Promise<void>[]): Promise<void> {
+async function settle(context: HistoryContext, hosts: Hosts, requests: Promise<void>[]): Promise<void> {
   await sleep(faultsEndAt);
   stopFaults();
   hosts.resumeAll();
   record('the faults are over');
-  await Promise.allSettled(performed);
+  await Promise.all(requests);
   record('the users have what they asked for');
+  await untilEmpty(() => findLeftovers(context));
+  if ((await findLeftFiles(context)).length === 0) return;
+  // The servers themselves try again every hour.
+  hosts.killAll();
+  await untilEmpty(async () => [...(await findLeftovers(context)), ...(await findLeftFiles(context))]);
+}
+
+/** Returns once a list was empty twice. */
+async function untilEmpty(list: () => Promise<string[]>): Promise<void> {
   for (let quiet = 0; quiet < 2; ) {
     await sleep(5000);
-    const left = await findLeftovers(context);
-    quiet = left.length === 0 ? quiet + 1 : 0;
+    quiet = (await list()).length === 0 ? quiet + 1 : 0;
   }
 }
 
@@ -302,16 +341,10 @@ async function checkLedger(db: Db, problems: string[]): Promise<void> {
   }
 }
 
-/** Returns a check that background work changes jobs only while its server holds a lease. */
-function createLeaseCheck(problems: string[]) {
-  // Without Kysely, because it is called often.
-  const database = new Sqlite(join(dataFolder, 'bursar.db'), { readonly: true });
-  const holders = database.prepare('select holder from leases').pluck();
-  return {
-    check(process: SimulatedProcess, change: string) {
-      if (tasks.run(undefined, () => holders.all()).includes(process.name)) return;
-      problems.push(`${process.name} has changed a job without a lease: ${change.slice(0, 80)}`);
-    },
-    close: () => database.close(),
-  };
+async function countJobs(db: Db): Promise<number> {
+  const { count } = await db
+    .selectFrom('jobs')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow();
+  return count;
 }

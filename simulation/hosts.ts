@@ -13,7 +13,9 @@ export function createHosts(plan: Plan, options: HostOptions) {
   const processes: (SimulatedProcess | undefined)[] = [];
   const serving: (SimulatedServer | undefined)[] = [];
   const listeners: Listener[][] = [];
-  const clockOffsets = Array.from({ length: plan.servers }, () => 0);
+  const clockOffsets = [...plan.clockOffsetsMs];
+
+  const liveProcess = (index: number) => (processes[index]?.isDead === false ? processes[index] : undefined);
 
   async function runHost(index: number): Promise<void> {
     await sleep(randomBetween(1, 500));
@@ -71,12 +73,16 @@ export function createHosts(plan: Plan, options: HostOptions) {
       const alive = serving.filter((server) => server !== undefined);
       return alive[Math.floor(randomNumber() * alive.length)];
     },
-    kill(index: number) {
-      processes[index]?.kill('any time');
+    /** Returns false if there is no live process. */
+    kill(index: number): boolean {
+      const process = liveProcess(index);
+      process?.kill('any time');
+      return process !== undefined;
     },
-    pause(index: number, ms: number) {
-      const process = processes[index];
+    pause(index: number, ms: number): boolean {
+      const process = liveProcess(index);
       if (process !== undefined) process.pausedUntil = Math.max(process.pausedUntil, virtualNow() + ms);
+      return process !== undefined;
     },
     resumeAll() {
       for (const process of processes) if (process !== undefined) process.pausedUntil = 0;

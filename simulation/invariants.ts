@@ -1,17 +1,19 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Selectable } from 'kysely';
-import { toMessageId } from '../src/contract/webhook.ts';
 import { calculateCostSeconds, toTimeLimitSeconds } from '../src/domain/accounting/price.ts';
-import { availableBalance } from '../src/domain/accounting/settlement.ts';
 import type { JobRequest, Outcome } from '../src/domain/jobs/job.ts';
 import type { Db } from '../src/store/database/handle.ts';
 import type { Tables } from '../src/store/database/tables.ts';
+import { poolHolder } from '../src/store/ledger/accounts.ts';
 import { verifyLedger } from '../src/store/ledger/verify-ledger.ts';
+import { checkDeliveries, checkEvents } from './check-events.ts';
+import { checkBalances, checkCommands, findOverspending, findWrongPeriods, listEntries, sum } from './check-ledger.ts';
 import type { Run } from './nodes.ts';
-import type { Plan } from './plan.ts';
+import { hasFiles, inputName, maxSkewMs, type Plan } from './plan.ts';
+import { titleOf } from './requests.ts';
 import type { Scheduler } from './scheduler.ts';
-import { type ClientLog, type SentSubmission, titleOf, webhookEvents } from './users.ts';
+import type { ClientLog, SentSubmission } from './users.ts';
 
 type Job = Selectable<Tables['jobs']>;
 
@@ -25,25 +27,37 @@ export interface HistoryContext {
 
 /** The times of a report are rounded to seconds, and the controller learns of an end some seconds later. */
 const toleranceSeconds = 2;
+/** Bursar does not tell a cancellation shortly after an end from one before it. */
+const maxClockDifferenceMs = 5000;
 
 /** Lists unfinished work. Once the faults are over, the list must become empty. */
-export async function findLeftovers({ db, scheduler, dataFolder, plan, log }: HistoryContext): Promise<string[]> {
-  const jobs = await db.selectFrom('jobs').select(['job_id', 'state']).where('terminal', '=', 0).execute();
+export async function findLeftovers({ db, scheduler, log }: HistoryContext): Promise<string[]> {
+  const jobs = await db.selectFrom('jobs').select(['job_id', 'state', 'project_name', 'terminal']).execute();
   const deliveries = await db.selectFrom('deliveries').select('id').where('state', '=', 'pending').execute();
   const users = await db.selectFrom('users').select(['id', 'event_seq']).execute();
   const unseen = users.filter(({ id, event_seq }) => (log.events.get(id)?.length ?? event_seq) !== event_seq);
-  // Servers that share a folder keep files without a job for an hour: another server may be receiving them.
-  const zips =
-    plan.servers > 1
-      ? []
-      : readdirSync(join(dataFolder, 'spool'), { recursive: true }).filter((name) =>
-          /\.(zip|part)$/.test(String(name)),
-        );
   return [
-    ...jobs.map(({ job_id, state }) => `${job_id} has not ended: ${state}`),
+    ...jobs.filter(({ terminal }) => terminal === 0).map(({ job_id, state }) => `${job_id} has not ended: ${state}`),
+    ...jobs
+      .filter(({ state, project_name }) => state === 'ended' && project_name === 'side')
+      .map(({ job_id }) => `the files of ${job_id} are kept after their retention period`),
     ...scheduler.unfinished().map((name) => `the scheduler still has ${name}`),
     ...deliveries.map(({ id }) => `delivery ${id} is still pending`),
     ...unseen.map(({ id, event_seq }) => `user ${id} has seen ${log.events.get(id)?.length} of ${event_seq} events`),
+  ];
+}
+
+/** Lists files that nobody needs. Those that could not be removed must be gone after the next start of the servers. */
+export async function findLeftFiles({ db, dataFolder, plan }: HistoryContext): Promise<string[]> {
+  const deleted = await db.selectFrom('jobs').select('job_id').where('state', '=', 'deleted').execute();
+  const workspaces = new Set(readdirSync(join(dataFolder, 'workspaces')));
+  const spooled = readdirSync(join(dataFolder, 'spool'), { recursive: true }).map(String);
+  // Servers that share a folder keep files without a job for an hour: another server may be receiving them.
+  const zips = plan.servers > 1 ? [] : spooled.filter((name) => /\.(zip|part)$/.test(name));
+  return [
+    ...deleted
+      .filter(({ job_id }) => workspaces.has(job_id))
+      .map(({ job_id }) => `the files of ${job_id} are deleted and still there`),
     ...zips.map((name) => `${name} is left in the spool`),
   ];
 }
@@ -53,14 +67,10 @@ export async function findProblems(history: HistoryContext): Promise<string[]> {
   const { db, log, scheduler } = history;
   const jobs = await db.selectFrom('jobs').selectAll().execute();
   const byTitle = Map.groupBy(jobs, ({ title }) => title);
-  const charges = new Map(
-    (
-      await db
-        .selectFrom('resolutions')
-        .innerJoin('holds', 'holds.id', 'resolutions.hold_id')
-        .select(['holds.job', 'resolutions.time_seconds'])
-        .execute()
-    ).map(({ job, time_seconds }) => [job, time_seconds]),
+  const entries = await listEntries(db);
+  const charges = Map.groupBy(
+    entries.filter(({ kind, holder }) => kind === 'charge' && holder !== poolHolder),
+    ({ job }) => job,
   );
   const announcements = await db.selectFrom('events').select('job').where('kind', '=', 'job.running').execute();
   const announced = new Set(announcements.map(({ job }) => job));
@@ -73,38 +83,21 @@ export async function findProblems(history: HistoryContext): Promise<string[]> {
     ...jobs.flatMap((job) => {
       const known = log.submissions.find(({ id }) => titleOf(id) === job.title);
       return known
-        ? checkJob(job, known, scheduler.runs.get(job.job_id), announced.has(job.id), charges.get(job.id))
+        ? [
+            ...checkJob(job, known, scheduler.runs.get(job.job_id), {
+              isAnnounced: announced.has(job.id),
+              charged: sum(charges.get(job.id)),
+              skewMs: maxSkewMs(history.plan),
+            }),
+            ...checkFiles(history, job, known, scheduler.runs.has(job.job_id)),
+          ]
         : [`${job.job_id} is nobody's`];
     }),
+    ...checkBalances(entries, jobs),
+    ...(await checkCommands(history, entries)),
     ...(await checkEvents(history, jobs)),
     ...(await checkDeliveries(history)),
-    ...(await checkCommands(history)),
   ];
-}
-
-/** No job was accepted beyond the quota, and none pays more than it holds. */
-export async function findOverspending(db: Db): Promise<string[]> {
-  const accounts = await db.selectFrom('accounts').selectAll().where('resource', '=', 'time').execute();
-  const overspent = accounts.filter((account) => availableBalance(account) < 0);
-  return overspent.map((account) => `account ${account.id} is overspent: ${JSON.stringify(account)}`);
-}
-
-/** A job holds time of the period in which it was accepted. */
-async function findWrongPeriods({ db, plan }: HistoryContext): Promise<string[]> {
-  const holds = await db
-    .selectFrom('holds')
-    .innerJoin('jobs', 'jobs.id', 'holds.job')
-    .innerJoin('accounts', 'accounts.id', 'holds.time_cap')
-    .innerJoin('periods', 'periods.id', 'accounts.period_id')
-    .select(['jobs.job_id', 'jobs.accepted_at', 'periods.starts_at', 'periods.ends_at'])
-    .execute();
-  // A period can begin by a clock that is behind that of the server that accepted a job before.
-  const jumps = plan.timedFaults.map((fault) => (fault.kind === 'clock jump' ? Math.abs(fault.ms) : 0));
-  const skewMs = jumps.reduce((sum, ms) => sum + ms, 0);
-  const isOutside = (at: number, starts: number, ends: number | null) =>
-    at < starts - skewMs || (ends !== null && at > ends + skewMs);
-  const wrong = holds.filter(({ accepted_at, starts_at, ends_at }) => isOutside(accepted_at, starts_at, ends_at));
-  return wrong.map(({ job_id }) => `${job_id} holds time of a period that it was not accepted in`);
 }
 
 /** An accepted submission has its job, a key has at most one job, and a refused submission has none. */
@@ -118,8 +111,13 @@ function checkSubmission({ id, answer }: SentSubmission, jobs: readonly Job[]): 
 }
 
 /** Outcome and charge are what happened on the node. */
-function checkJob(job: Job, known: SentSubmission, run: Run | undefined, isAnnounced: boolean, charged = 0): string[] {
-  const allowed = allowedOutcomes(known, run, isAnnounced, toTimeLimitSeconds(known.runtimeHours));
+function checkJob(
+  job: Job,
+  known: SentSubmission,
+  run: Run | undefined,
+  { isAnnounced, charged, skewMs }: { isAnnounced: boolean; charged: number; skewMs: number },
+): string[] {
+  const allowed = allowedOutcomes(known, run, { isAnnounced, skewMs });
   const problems: string[] = [];
   const { job_id: jobId, outcome, units } = job;
   const { runtimeHours } = JSON.parse(job.request) as JobRequest;
@@ -136,12 +134,15 @@ function checkJob(job: Job, known: SentSubmission, run: Run | undefined, isAnnou
 }
 
 function allowedOutcomes(
-  { isRefused, isCancelRequested }: SentSubmission,
+  { isRefused, cancelRequestedAt, runtimeHours }: SentSubmission,
   run: Run | undefined,
-  isAnnounced: boolean,
-  limitSeconds: number,
+  { isAnnounced, skewMs }: { isAnnounced: boolean; skewMs: number },
 ): Outcome[] {
-  const possible: Outcome[] = isCancelRequested ? ['cancelled'] : [];
+  const possible: Outcome[] = [];
+  // A job that has ended by itself, and whose end is recorded, cannot be cancelled later.
+  const lastCancellation = (run?.endedAt ?? 0) + maxClockDifferenceMs + skewMs;
+  const hasEnded = run?.record && run.stoppedBy === null && (cancelRequestedAt ?? 0) > lastCancellation;
+  if (cancelRequestedAt !== null && !hasEnded) possible.push('cancelled');
   if (run === undefined) {
     if (isRefused) possible.push('rejected');
     // A job that never ran is submitted again until it does, unless its owner was told that it runs.
@@ -149,7 +150,7 @@ function allowedOutcomes(
     return possible;
   }
   // A controller that was down stops it late, and one that missed its end reports that it reached its limit.
-  if (secondsOf(run) >= limitSeconds - toleranceSeconds) possible.push('timed_out');
+  if (secondsOf(run) >= toTimeLimitSeconds(runtimeHours) - toleranceSeconds) possible.push('timed_out');
   switch (run.stoppedBy) {
     case 'time limit':
     case 'cancellation':
@@ -157,8 +158,8 @@ function allowedOutcomes(
     case 'node failure':
       return ['node_failed', 'lost', ...possible];
     case 'controller':
-      // Its record says that a signal killed it, unless it was lost.
-      return ['node_failed', 'lost', 'failed', ...possible];
+      // Its record says that a signal killed it, unless it was lost. The controller can report that it reached its limit.
+      return ['node_failed', 'lost', 'failed', 'timed_out', ...possible];
     case null:
       return [run.exitCode === 0 ? 'succeeded' : 'failed', ...possible];
   }
@@ -191,74 +192,13 @@ function describeRun(run: Run | undefined): string {
   return `it ran ${secondsOf(run)} s, exit code ${exitCode}, stopped by ${stoppedBy}, ${record ? 'with' : 'without'} a record`;
 }
 
-/** Event numbers have no gaps; a follower has seen them once and in order; a job ends once. */
-async function checkEvents({ db, log }: HistoryContext, jobs: readonly Job[]): Promise<string[]> {
-  const events = await db.selectFrom('events').selectAll().orderBy('user_id').orderBy('seq').execute();
-  const problems: string[] = [];
-  for (const [user, own] of Map.groupBy(events, ({ user_id }) => user_id)) {
-    const gap = own.findIndex(({ seq }, index) => seq !== index + 1);
-    if (gap >= 0) problems.push(`the events of user ${user} have a gap at ${gap + 1}`);
-    const seen = log.events.get(user);
-    const wrong = seen?.findIndex(({ id }, index) => id !== index + 1) ?? -1;
-    if (wrong >= 0) problems.push(`user ${user} saw event ${seen?.[wrong]?.id} as number ${wrong + 1}`);
-  }
-  const byJob = Map.groupBy(events, ({ job }) => job);
-  for (const { id, job_id: jobId, state } of jobs) {
-    const kinds = (byJob.get(id) ?? []).map(({ kind }) => kind);
-    const count = (kind: string) => kinds.filter((each) => each === kind).length;
-    if (count('job.accepted') !== 1 || count('job.ended') !== 1)
-      problems.push(`the events of ${jobId} are ${kinds.join(', ')}`);
-    if (count('job.deleted') !== (state === 'deleted' ? 1 : 0))
-      problems.push(`${jobId} has ${count('job.deleted')} deletions`);
-    if (count('job.running') > 1) problems.push(`${jobId} started twice: ${kinds.join(', ')}`);
-  }
-  return problems;
-}
-
-/** Every event of the kinds that were asked for since the registration is delivered at least once, with a right signature. */
-async function checkDeliveries({ db, log, plan }: HistoryContext): Promise<string[]> {
-  const deliveries = await db
-    .selectFrom('deliveries')
-    .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhook_id')
-    .select(['deliveries.id', 'deliveries.event_id', 'deliveries.state', 'webhooks.user_id'])
-    .execute();
-  const webhooks = await db.selectFrom('webhooks').select(['user_id', 'created_at', 'disabled_at']).execute();
-  const problems = log.wrongSignatures.map((id) => `message ${id} has a wrong signature`);
-  for (const { id, state, user_id } of deliveries) {
-    const count = log.received.get(`${user_id} ${toMessageId(id)}`) ?? 0;
-    if (state === 'delivered' && count === 0)
-      problems.push(`delivery ${id} counts as delivered and was never received`);
-  }
-  for (const { user_id, created_at, disabled_at } of webhooks) {
-    // Events of a disabled user are not delivered.
-    const wasDisabled = plan.actions.some((action) => action.kind === 'disable user' && action.user === user_id);
-    if (disabled_at !== null || wasDisabled) continue;
-    const delivered = new Set(deliveries.filter((each) => each.user_id === user_id).map(({ event_id }) => event_id));
-    const events = await db
-      .selectFrom('events')
-      .select(['id', 'at'])
-      .where('user_id', '=', user_id)
-      .where('kind', 'in', webhookEvents)
-      .execute();
-    // The clocks of two servers differ by some seconds.
-    const missing = events.filter(({ id, at }) => at > created_at + 20_000 && !delivered.has(id));
-    if (missing.length > 0) problems.push(`user ${user_id} has no delivery of event ${missing[0]?.id}`);
-  }
-  return problems;
-}
-
-/** A command that was answered has its effect, once. */
-async function checkCommands({ db, log }: HistoryContext): Promise<string[]> {
-  const audit = await db.selectFrom('audit').select(['act', 'details']).execute();
-  const entries = await db.selectFrom('entries').select(['reason', 'account_id']).execute();
-  const problems: string[] = [];
-  for (const [reason, action] of log.commands) {
-    const count = audit.filter(({ details }) => JSON.parse(details).reason === reason).length;
-    const expected = action.kind === 'disable user' ? 2 : 1;
-    if (count !== expected) problems.push(`"${reason}" is in the audit trail ${count} times`);
-    const accounts = entries.filter((entry) => entry.reason === reason).map(({ account_id }) => account_id);
-    if (action.kind === 'grant' && (accounts.length !== 2 || new Set(accounts).size !== 2))
-      problems.push(`"${reason}" has ${accounts.length} entries`);
-  }
-  return problems;
+/** The files of a job are kept until their owner deletes them or their retention period is over. */
+function checkFiles({ dataFolder, log }: HistoryContext, job: Job, known: SentSubmission, hasRun: boolean): string[] {
+  const { job_id: jobId, state, project_name: project } = job;
+  if (state === 'deleted')
+    return project === 'side' || log.deletions.has(jobId)
+      ? []
+      : [`${jobId} is deleted although its project keeps files`];
+  const isThere = existsSync(join(dataFolder, 'workspaces', jobId, 'files', inputName));
+  return hasRun && hasFiles(known.zip) && !isThere ? [`the files of ${jobId} are lost`] : [];
 }

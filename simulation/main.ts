@@ -31,6 +31,7 @@ async function runOne(seed: number, isTraced: boolean): Promise<boolean> {
   if (isTraced) console.log(lines.join('\n'));
   console.log(`seed ${seed}: ${jobs} jobs, ${faults} faults, ${virtualSeconds} virtual seconds, trace ${hash}`);
   for (const problem of problems) console.log(`✖ ${problem}`);
+  if (problems.length > 0) await showShortened(seed);
   return problems.length > 0;
 }
 

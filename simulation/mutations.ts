@@ -222,12 +222,43 @@ export const mutations: Mutation[] = [
     changes: [inFile('workers/cleanup.ts', '!needingInput.has(jobId) && (', '(')],
   },
   {
-    name: 'stage a job again that may be running',
+    name: 'fail if the files of a job were staged before',
     changes: [
       inFile(
         'files/workspaces/workspaces.ts',
         "if (!['ENOTEMPTY', 'EEXIST'].includes(fileSystemErrorCode(error) ?? '')) throw error;",
         'throw error;',
+      ),
+    ],
+  },
+  {
+    name: 'give up a delivery after its first failure',
+    changes: [
+      inFile(
+        'workers/webhook-worker.ts',
+        'const delayMs = result.ok ? null : retryDelayMs(delivery.tries, retrySeconds);',
+        'const delayMs = result.ok || delivery.tries > 0 ? null : retryDelayMs(delivery.tries, retrySeconds);',
+      ),
+    ],
+  },
+  {
+    name: 'delete files as soon as their owner is told',
+    changes: [
+      inFile(
+        'workers/retention-worker.ts',
+        'Math.max(endedAt + retentionMs, now + noticeMs)',
+        'Math.max(endedAt, now)',
+      ),
+      inFile('workers/retention-worker.ts', 'endedBefore: now() - retentionMs }', 'endedBefore: now() }'),
+    ],
+  },
+  {
+    name: 'believe a cancellation that came after the end',
+    changes: [
+      inFile(
+        'domain/jobs/end-record.ts',
+        'return wasTerminated || cancelRequestedAt <= writtenAt + maxClockDifferenceMs;',
+        'return wasTerminated || cancelRequestedAt <= writtenAt + 1e9;',
       ),
     ],
   },

@@ -13,6 +13,7 @@ export interface Program {
 /** One run of a job on its node: the truth that reports and charges are compared with. */
 export interface Run {
   ref: string;
+  node: number;
   startedAt: number;
   endedAt: number | null;
   exitCode: number | null;
@@ -20,7 +21,7 @@ export interface Run {
   stoppedBy: 'time limit' | 'cancellation' | 'node failure' | 'controller' | null;
   /** The end record that the wrapper of the job wrote. A node that fails leaves the record of the start only. */
   record: RecordedEnd | null;
-  /** Whether the controller has ended the job as one that never ran. */
+  /** Whether the controller has ended the job as one that never ran, or that started later: it had queued the job again. */
   isForgotten: boolean;
   /** Whether the node is about to tell the controller of the end. */
   isReporting: boolean;
@@ -28,6 +29,13 @@ export interface Run {
 }
 
 export type EndOnNode = Pick<ReportedEnd, 'outcome' | 'reason' | 'exitCode'>;
+
+/** Why a node did not start a job, as it reports it. */
+export interface StartRefusal {
+  end: EndOnNode;
+  /** Whether the node still runs the job that had this ref before. The controller then drains the node. */
+  isDuplicateRef: boolean;
+}
 
 export interface NodeOptions {
   startProgram(job: EngineJob): Program;
@@ -52,11 +60,12 @@ export function createNodes({ startProgram, reportDelayMs, now, onEvent, onEnd }
   const preventedStarts = new Set<string>();
   const forgottenRecords = new Set<string>();
 
-  function run(ref: string, job: EngineJob): void {
-    onEvent(`job ${ref} of ${job.jobId} starts`);
+  function run(ref: string, job: EngineJob, node: number): void {
+    onEvent(`job ${ref} of ${job.jobId} starts on node ${node}`);
     const program = startProgram(job);
     const started: Run = {
       ref,
+      node,
       startedAt: now(),
       endedAt: null,
       exitCode: null,
@@ -93,18 +102,22 @@ export function createNodes({ startProgram, reportDelayMs, now, onEvent, onEnd }
   return {
     runs: runs as ReadonlyMap<string, Run>,
 
-    /** Starts a job. Returns the end that the node reports at once if it refuses to, or null. */
-    start(ref: string, job: EngineJob): EndOnNode | null {
+    /** Starts a job. Returns what the node reports at once if it refuses to, or null. */
+    start(ref: string, job: EngineJob, node: number): StartRefusal | null {
       const isOther = ([jobId, other]: [string, Run]) =>
-        jobId !== job.jobId && other.ref === ref && other.endedAt === null;
-      // The node still runs the job that had this ref before the controller forgot it.
-      if ([...runs].some(isOther)) return { outcome: 'cancelled', reason: 'cancelled (node refused)', exitCode: null };
+        jobId !== job.jobId && other.ref === ref && other.node === node && other.endedAt === null;
+      if ([...runs].some(isOther)) {
+        const end = { outcome: 'cancelled', reason: 'cancelled (node refused)', exitCode: null } as const;
+        return { end, isDuplicateRef: true };
+      }
       const earlier = runs.get(job.jobId);
       // The controller has forgotten the start.
       if (earlier !== undefined) stop(earlier, 'controller');
-      if (earlier !== undefined || preventedStarts.has(job.jobId))
-        return { outcome: 'failed', reason: `exit code ${refusalExitCode}`, exitCode: refusalExitCode };
-      run(ref, job);
+      if (earlier !== undefined || preventedStarts.has(job.jobId)) {
+        const end = { outcome: 'failed', reason: `exit code ${refusalExitCode}`, exitCode: refusalExitCode } as const;
+        return { end, isDuplicateRef: false };
+      }
+      run(ref, job, node);
       return null;
     },
 

@@ -5,7 +5,9 @@ import { createSimulatedEngine } from './engine.ts';
 import { createNodes, describeEnd, type EndOnNode, type NodeOptions, type Nodes, type Run } from './nodes.ts';
 
 export interface SchedulerOptions extends Pick<NodeOptions, 'startProgram'> {
-  cores: number;
+  /** Default: 1. */
+  nodes?: number;
+  coresPerNode: number;
   /** Ended jobs are listed for this long. */
   minJobAgeMs?: number;
   /** An ended job is listed only after this time: for as long it is neither in the queue nor among the ended jobs. */
@@ -24,6 +26,8 @@ export interface Entry {
   job: EngineJob;
   isHeld: boolean;
   startedAt: number | null;
+  /** Where it was started. */
+  node: number | null;
   end: (ReportedEnd & { reportedAt: number }) | null;
 }
 
@@ -51,6 +55,7 @@ export interface Controller {
 interface Refusal {
   ref: string;
   jobId: string;
+  node: number;
   end: EndOnNode;
   refusedAt: number;
 }
@@ -65,6 +70,8 @@ interface SavedState {
 const nodeReportMs = 3000;
 /** Until a node has reported that it refuses a job, the controller shows the job as running. */
 const refusalReportMs = 1000;
+/** Until an administrator lets a drained node run jobs again. */
+const drainedMs = 20_000;
 /** A node that cannot be reached responds after such a time. */
 const [minUnreachableMs, maxUnreachableMs] = [20_000, 45_000];
 
@@ -79,7 +86,7 @@ export type Scheduler = ReturnType<typeof createScheduler>;
  * were seen to do when a controller or a node is killed.
  */
 export function createScheduler(options: SchedulerOptions) {
-  const { cores, startProgram, minJobAgeMs = 300_000, listsEndsAfterMs = 0 } = options;
+  const { nodes: nodeCount = 1, coresPerNode, startProgram, minJobAgeMs = 300_000, listsEndsAfterMs = 0 } = options;
   const { reportDelayMs = () => 0, onEvent = () => undefined } = options;
   let entries = new Map<string, Entry>();
   let nextRef = 1;
@@ -88,15 +95,16 @@ export function createScheduler(options: SchedulerOptions) {
   let isFull = false;
   /** Entries that ended and are not listed any more. */
   const purged = new Set<string>();
-  /** Submissions that were released although another submission of their job had started. */
+  /** Submissions that were released although another submission of their job had started, or waited for its start. */
   const repeatedReleases: string[] = [];
+  const drainedNodes = new Set<number>();
   const refusals: Refusal[] = [];
   const listeners = new Set<() => void>();
   const now = () => Date.now() + (options.clockOffsetMs ?? 0);
   const nodes = createNodes({ startProgram, reportDelayMs, now, onEvent, onEnd: reportEnd });
 
   const isRunning = ({ startedAt, end }: Entry) => startedAt !== null && end === null;
-  const coresOf = ({ nodes: count, coresPerNode }: EngineJob) => Math.min(cores, count * coresPerNode);
+  const coresOf = ({ nodes: count, coresPerNode: cores }: EngineJob) => Math.min(coresPerNode, count * cores);
   /** The entry of a job that runs for the controller, if it knows the job by this ref. */
   const entryOf = (jobId: string, { ref }: Pick<Run, 'ref'>) => {
     const entry = entries.get(ref);
@@ -114,7 +122,7 @@ export function createScheduler(options: SchedulerOptions) {
     const elapsedSeconds = startedAt === null ? 0 : Math.max(1, Math.round((endedAt - startedAt) / 1000));
     onEvent(`job ${entry.ref} of ${entry.job.jobId} ends: ${end.reason}`);
     const run = nodes.runs.get(entry.job.jobId);
-    if (run !== undefined && startedAt === null) run.isForgotten = true;
+    if (run !== undefined && (startedAt === null || startedAt > run.startedAt)) run.isForgotten = true;
     const times = { startedAt, endedAt: Math.max(endedAt, startedAt ?? 0), elapsedSeconds, reportedAt: now() };
     update({ ...entry, end: { ...end, ...times } });
     startQueued();
@@ -124,29 +132,49 @@ export function createScheduler(options: SchedulerOptions) {
     if (!isUp) return;
     for (const entry of entries.values()) {
       if (entry.startedAt !== null || entry.end !== null || entry.isHeld) continue;
-      const used = [...entries.values()].filter(isRunning).reduce((sum, { job }) => sum + coresOf(job), 0);
-      if (used + coresOf(entry.job) > cores) return;
-      start(entry);
+      const node = findFreeNode(coresOf(entry.job));
+      if (node === undefined) return;
+      start(entry, node);
     }
   }
 
-  function start(queued: Entry): void {
-    const entry = { ...queued, startedAt: now() };
+  function findFreeNode(cores: number): number | undefined {
+    const used = Array.from({ length: nodeCount }, () => 0);
+    for (const { node, job } of [...entries.values()].filter(isRunning))
+      used[node ?? 0] = (used[node ?? 0] ?? 0) + coresOf(job);
+    const index = used.findIndex((count, node) => !drainedNodes.has(node) && count + cores <= coresPerNode);
+    return index < 0 ? undefined : index;
+  }
+
+  function start(queued: Entry, node: number): void {
+    const entry = { ...queued, startedAt: now(), node };
     update(entry);
-    const refusal = nodes.start(entry.ref, entry.job);
-    if (refusal === null) setTimeout(advance, entry.job.runtimeSeconds * 1000).unref();
-    else {
-      const { ref, job } = entry;
-      const refused = { ref, jobId: job.jobId, end: refusal, refusedAt: now() };
-      refusals.push(refused);
-      setTimeout(() => reportRefusal(refused), refusalReportMs);
+    const refusal = nodes.start(entry.ref, entry.job, node);
+    if (refusal === null) {
+      setTimeout(advance, entry.job.runtimeSeconds * 1000).unref();
+      return;
     }
+    const { ref, job } = entry;
+    const refused = { ref, jobId: job.jobId, node, end: refusal.end, refusedAt: now() };
+    refusals.push(refused);
+    setTimeout(() => reportRefusal(refused), refusalReportMs);
+    if (refusal.isDuplicateRef) drain(node);
   }
 
-  /** A controller that is down learns of a refusal when it comes back. */
-  function reportRefusal({ jobId, ref, end, refusedAt }: Refusal): void {
+  /** Nothing starts on the node until an administrator has resumed it. */
+  function drain(node: number): void {
+    onEvent(`node ${node} is drained`);
+    drainedNodes.add(node);
+    setTimeout(() => {
+      drainedNodes.delete(node);
+      startQueued();
+    }, drainedMs);
+  }
+
+  /** A controller that is down learns of a refusal when it comes back. It ignores that of a node where the job is not any more. */
+  function reportRefusal({ jobId, ref, node, end, refusedAt }: Refusal): void {
     const entry = entryOf(jobId, { ref });
-    if (isUp && entry !== undefined) finish(entry, end, refusedAt);
+    if (isUp && entry?.node === node) finish(entry, end, refusedAt);
   }
 
   /** A controller that is down learns of an end when it comes back. */
@@ -188,8 +216,10 @@ export function createScheduler(options: SchedulerOptions) {
   /**
    * Kills the controller. It loses what it did in the last `lostMs`: submissions, starts and ends. It then gives refs again. A
    * node kills a job that the controller does not know, as soon as the controller reaches it; the end record may be lost.
+   * Returns false if it was down.
    */
-  function crashController(lostMs: number, downMs: number, random: () => number): void {
+  function crashController(lostMs: number, downMs: number, random: () => number): boolean {
+    if (!isUp) return false;
     isUp = false;
     const restored = saved.findLast(({ at }) => at <= now() - lostMs) ?? { at: 0, nextRef: 1, entries: new Map() };
     entries = new Map(restored.entries);
@@ -200,6 +230,7 @@ export function createScheduler(options: SchedulerOptions) {
       onEvent('the controller is back');
       setTimeout(() => compareWithNodes(random), nodeReportMs);
     }, downMs);
+    return true;
   }
 
   function compareWithNodes(random: () => number): void {
@@ -229,21 +260,30 @@ export function createScheduler(options: SchedulerOptions) {
     else nodes.stop(run, 'controller');
   }
 
-  /** Kills a node: its jobs end without a record, and the controller notices it after a while. */
-  function failNode(random: () => number, noticeMs: number): void {
+  /**
+   * Kills a node on which a job runs, and starts it again: its jobs end without a record, and the controller notices it after a
+   * while. Returns false if no job runs.
+   */
+  function failNode(random: () => number, noticeMs: number): boolean {
     const running = [...nodes.runs].filter(([, { endedAt }]) => endedAt === null);
-    const [jobId, run] = running[Math.floor(random() * running.length)] ?? [];
-    if (jobId === undefined || run === undefined) return;
-    nodes.stopWithoutRecord(run, 'node failure');
+    const [, chosen] = running[Math.floor(random() * running.length)] ?? [];
+    if (chosen === undefined) return false;
+    const lost = running.filter(([, { node }]) => node === chosen.node);
+    for (const [, run] of lost) nodes.stopWithoutRecord(run, 'node failure');
     const isRequeued = random() < 0.3;
     setTimeout(() => {
-      const entry = entryOf(jobId, run);
-      if (!isUp || entry === undefined) return;
-      if (!isRequeued) return finish(entry, nodeFailed);
-      onEvent(`job ${run.ref} is queued again`);
-      update({ ...entry, startedAt: null });
+      for (const [jobId, run] of lost) {
+        const entry = entryOf(jobId, run);
+        if (!isUp || entry === undefined) continue;
+        if (!isRequeued) finish(entry, nodeFailed);
+        else {
+          onEvent(`job ${run.ref} is queued again`);
+          update({ ...entry, startedAt: null });
+        }
+      }
       startQueued();
     }, noticeMs);
+    return true;
   }
 
   const controller: Controller = {
@@ -261,13 +301,16 @@ export function createScheduler(options: SchedulerOptions) {
     add(job) {
       if (isFull) throw new BursarError('queue_full', 'the queue is full', { transient: true });
       const ref = String(nextRef++);
-      update({ ref, job, isHeld: true, startedAt: null, end: null });
+      update({ ref, job, isHeld: true, startedAt: null, node: null, end: null });
       return ref;
     },
     release(entry) {
       const { ref, job } = entry;
       const run = nodes.runs.get(job.jobId);
-      if (run !== undefined && run.ref !== ref) repeatedReleases.push(`job ${ref} of ${job.jobId}`);
+      const waits = [...entries.values()].some(
+        (other) => other.ref !== ref && other.job.jobId === job.jobId && !other.isHeld && other.end === null,
+      );
+      if (waits || (run !== undefined && run.ref !== ref)) repeatedReleases.push(`job ${ref} of ${job.jobId}`);
       update({ ...entry, isHeld: false });
       startQueued();
     },

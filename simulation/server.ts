@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import Sqlite from 'better-sqlite3';
 import type { Logger } from 'pino';
 import { createServices } from '../src/composition/api.ts';
@@ -13,6 +14,7 @@ import { createWorkspaces } from '../src/files/workspaces/workspaces.ts';
 import { createMetrics } from '../src/metrics/metrics.ts';
 import { createEventFeed } from '../src/services/events/event-feed.ts';
 import type { Broadcast } from '../src/services/events/topic.ts';
+import { requireEnabledUser } from '../src/services/identity/access.ts';
 import { syncProjects } from '../src/services/identity/enrolment.ts';
 import { createDiscovery } from '../src/services/identity/oidc/discovery.ts';
 import { connectDatabase } from '../src/store/database/database.ts';
@@ -45,11 +47,17 @@ export interface ServerOptions {
   sendWebhook: SendRequest;
   /** Carries hints to the other servers. */
   broadcast: Broadcast;
-  /** Called when background work changes a job, in the database or in the engine. */
-  onChange(process: SimulatedProcess, change: string): void;
+  /** Called when background work changes a job in the engine, or writes into a table. */
+  onChange(process: SimulatedProcess, change: Change): void;
 }
 
-export type Services = ReturnType<typeof createServices>;
+/** What background work may do only with a lease. */
+export type Change = { method: string } | { table: string };
+
+export type Services = ReturnType<typeof createServices> & {
+  /** Throws if the user is disabled, as the check of a token does. */
+  requireEnabled(userId: string): Promise<void>;
+};
 
 /** A whole server without HTTP: the real services, workers and store, in virtual time. */
 export interface SimulatedServer extends SimulatedProcess {
@@ -120,7 +128,9 @@ async function compose(options: ServerOptions): Promise<Services> {
   );
   const deps = {
     ...created,
-    spool: withFaults('spool', created.spool, ['receive', 'storeForJob', 'has', 'remove'], { error: storageError }),
+    spool: withFaults('spool', created.spool, ['receive', 'storeForJob', 'has', 'remove', 'list'], {
+      error: storageError,
+    }),
     holder: name,
     resolveEndpoint: async () => [{ address: '192.0.2.1', family: 4 as const }],
     sendWebhook: (...args: Parameters<SendRequest>) =>
@@ -133,8 +143,9 @@ async function compose(options: ServerOptions): Promise<Services> {
   await deps.spool.open();
   await cleanUpSpool(deps.db, deps.spool, database.staleAtStartMs);
   await startWorker(deps);
-  const feed = createEventFeed({ db: deps.db, userTopic: deps.userTopic, pollMs: 5000, log: deps.log });
-  return createServices({ ...deps, storageProblem: () => null }, feed, createDiscovery());
+  const feed = createEventFeed({ db: deps.db, userTopic: deps.userTopic, pollMs: 15_000, log: deps.log });
+  const services = createServices({ ...deps, storageProblem: () => null }, feed, createDiscovery());
+  return { ...services, requireEnabled: (userId) => requireEnabledUser(deps.db, userId) };
 }
 
 async function openDatabase({ config, dataFolder, isShared, broadcast }: ServerOptions): Promise<InstanceDatabase> {
@@ -195,7 +206,7 @@ function withFaults<T extends object>(
       if (name === 'engine') {
         record(`${method} ${describe(args[0])}`);
         const process = tasks.getStore()?.process;
-        if (process && changingMethods.has(method)) connectionsOf.get(process)?.onChange(process, method);
+        if (process && changingMethods.has(method)) connectionsOf.get(process)?.onChange(process, { method });
       }
       return callOutside(`${name}.${method}`, options, () => original(...args));
     };
@@ -253,27 +264,46 @@ function runStatement(statement: Sqlite.Statement, args: unknown[], run: () => u
   const context = tasks.getStore();
   const connections = context && connectionsOf.get(context.process);
   const { source, database } = statement;
-  const place = findPlace(source);
+  const { place, leasedTable, digest } = kindOf(source);
   connections?.databases.add(database);
   const diskError = (code: string) => () => new Sqlite.SqliteError('simulated fault of the disk', code);
-  if (place === null) return callOutsideSync('read', diskError('SQLITE_IOERR_READ'), run);
+  if (place === 'read') return callOutsideSync(place, diskError('SQLITE_IOERR_READ'), run);
   if (source === 'begin immediate') {
     if (currentWriter() !== undefined) throw new Error('two servers in a transaction');
     setWriter(context?.process);
   }
-  recordSilently(`${source} ${args}`);
+  recordSilently(`${digest} ${args}`);
   try {
     const result = callOutsideSync(place, diskError('SQLITE_FULL'), run);
-    if (context && !context.isRequest && /^update "jobs"/.test(source)) connections?.onChange(context.process, source);
+    if (context && !context.isRequest && leasedTable) connections?.onChange(context.process, { table: leasedTable });
     return result;
   } finally {
     if (currentWriter() === context?.process && !(database.open && database.inTransaction)) setWriter(undefined);
   }
 }
 
-function findPlace(source: string): 'write' | 'commit' | null {
-  if (source === 'commit') return 'commit';
-  return /^\s*(insert|update|delete|begin|rollback|savepoint|release)/i.test(source) ? 'write' : null;
+interface StatementKind {
+  /** Of its text, for the trace. */
+  digest: string;
+  place: 'read' | 'write' | 'commit';
+  /** The table that it writes into, if background work needs a lease for it. */
+  leasedTable: string | undefined;
+}
+
+const statementKinds = new Map<string, StatementKind>();
+
+/** Kept, because statements are many and their texts few. */
+function kindOf(source: string): StatementKind {
+  const known = statementKinds.get(source);
+  if (known !== undefined) return known;
+  const isWrite = /^\s*(insert|update|delete|begin|rollback|savepoint|release)/i.test(source);
+  const kind = {
+    digest: createHash('sha256').update(source).digest('hex').slice(0, 8),
+    place: source === 'commit' ? 'commit' : isWrite ? 'write' : 'read',
+    leasedTable: leasedTables.exec(source)?.[1],
+  } as const;
+  statementKinds.set(source, kind);
+  return kind;
 }
 
 /** Warnings and errors are lines of the trace. */
@@ -284,6 +314,9 @@ function createLogger(): Logger {
   };
   return { info: () => undefined, warn: write, error: write } as unknown as Logger;
 }
+
+/** Background work writes into these tables only with a lease. */
+const leasedTables = /^(?:insert into|update|delete from) "(jobs|accounts|periods|holds|resolutions|entries|events)"/;
 
 /** Methods of an engine that only the holder of the lease may call. */
 const changingMethods = new Set(['submit', 'release', 'preventStart', 'discard', 'cancel', 'forget']);

@@ -4,15 +4,21 @@ import type { Plan } from './plan.ts';
 /** Histories that are tried to shorten one. */
 const maxTries = 200;
 
+/** A problem without what differs between two histories: ids, numbers and details. */
+const kindOf = (problem: string) => problem.replace(/:.*/s, '').replaceAll(/[0-9A-F]{8}-[-0-9A-F]+|\d+/gi, '');
+
 /**
- * Removes faults, then users' actions, then servers from the plan of a failing history, as long as it fails. Larger parts are
- * tried first (delta debugging).
+ * Removes faults, then users' actions, then servers from the plan of a failing history, as long as it fails in the same way.
+ * Larger parts are tried first (delta debugging).
  */
 export async function shorten(plan: Plan): Promise<Plan> {
   let tries = 0;
+  const [first] = (await runHistory(plan)).problems;
+  if (first === undefined) return plan;
   const fails = async (candidate: Plan) => {
     tries += 1;
-    return (await runHistory(candidate)).problems.length > 0;
+    const { problems } = await runHistory(candidate);
+    return problems.some((problem) => kindOf(problem) === kindOf(first));
   };
 
   async function shortenList<Key extends 'callFaults' | 'timedFaults' | 'actions'>(

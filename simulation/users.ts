@@ -1,19 +1,20 @@
 import { createHmac } from 'node:crypto';
-import { BursarError } from '../src/domain/errors.ts';
-import type { IdempotentRequest } from '../src/services/idempotency.ts';
-import type { Actor } from '../src/services/identity/actor.ts';
+import { toDeliveryResult } from '../src/domain/webhook.ts';
 import type { AttemptResult } from '../src/webhooks/send.ts';
-import type { Action, Submission } from './plan.ts';
+import { createAdministrator } from './administrator.ts';
+import { type Action, administrator as administratorId, minJobs, type Submission } from './plan.ts';
+import { ConnectionLost, isTransient, titleOf, toActor, toCode, toKey, toSubmission } from './requests.ts';
 import { networkDelay, type Services, type SimulatedServer } from './server.ts';
 import { record } from './trace.ts';
-import { randomBetween, sleep, tasks } from './virtual-time.ts';
+import { databaseTime, randomBetween, sleep, tasks } from './virtual-time.ts';
 
 /** A submission as its sender knows it. */
 export interface SentSubmission extends Submission {
   id: number;
   /** The answer that the user got: the id of the job, or the code of the error. Null if no answer came. */
   answer: { jobId: string } | { error: string } | null;
-  isCancelRequested: boolean;
+  /** In the time of the database; null if it was not requested. */
+  cancelRequestedAt: number | null;
 }
 
 /** Requests that the users sent, and responses, events and webhooks that they received. */
@@ -27,8 +28,19 @@ export interface ClientLog {
   received: Map<string, number>;
   wrongSignatures: string[];
   /** Administrative commands that were answered with success, by the reason that they gave. */
-  commands: Map<string, Action>;
+  commands: Map<string, Command>;
+  /** When users were disabled at most, in the time of the database. */
+  disablings: { user: string; from: number; to: number }[];
+  /** The ids of the jobs whose owners asked for their deletion. */
+  deletions: Set<string>;
+  /** What must not have happened. */
+  problems: string[];
 }
+
+export type Command = Action & {
+  /** By a refund. */
+  refundedJobId?: string;
+};
 
 export interface Clients {
   log: ClientLog;
@@ -38,17 +50,14 @@ export interface Clients {
   receiveWebhook(url: string, headers: Record<string, string>, body: string): Promise<AttemptResult>;
   /** Breaks all open connections. */
   dropConnections(): void;
-  setEndpointDown(isDown: boolean): void;
+  /** From now on the endpoint answers with this status; null for success. */
+  setEndpointFailure(status: number | null): void;
 }
 
 const requestTimeoutMs = 90_000;
 const retryMs = 5000;
 /** The events that webhooks are registered for. */
 export const webhookEvents = ['job.accepted', 'job.ended'] as const;
-const main = { hpc: 'sys', project: 'main' };
-
-export const titleOf = (id: number) => `job ${id}`;
-const reasonOf = ({ id, kind }: Action) => `${kind} ${id}`;
 
 /** `pickServer` returns a server that takes requests, or undefined if none does. */
 export function createClients(
@@ -62,9 +71,15 @@ export function createClients(
     received: new Map(),
     wrongSignatures: [],
     commands: new Map(),
+    disablings: [],
+    deletions: new Set(),
+    problems: [],
   };
+  /** The numbers of the submissions that wait for an answer. */
+  const waiting = new Set<number>();
+  const administrator = createAdministrator(log, requestUntilAnswered);
   let dropped = Promise.withResolvers<void>();
-  let isEndpointDown = false;
+  let endpointFailure: number | null = null;
 
   async function connect(): Promise<SimulatedServer> {
     for (;;) {
@@ -75,11 +90,15 @@ export function createClients(
     }
   }
 
-  /** One request. Throws `ConnectionLost` if no answer comes: the server may have done what was asked, or may still do it. */
-  async function request<T>(work: (services: Services) => Promise<T>): Promise<T> {
+  /** One request. Throws `ConnectionLost` if no answer comes. */
+  async function request<T>(user: string, work: (services: Services) => Promise<T>): Promise<T> {
     const server = await connect();
-    const served = tasks.run({ process: server, isRequest: true }, () => work(server.services));
+    const served = tasks.run({ process: server, isRequest: true }, async () => {
+      if (user !== administratorId) await server.services.requireEnabled(user);
+      return await work(server.services);
+    });
     served.catch(() => undefined);
+    const wasDisabled = administrator.hasDisabled(user);
     const lost = Promise.race([server.killed, dropped.promise, sleep(requestTimeoutMs)]).then(() => {
       throw new ConnectionLost();
     });
@@ -87,15 +106,16 @@ export function createClients(
       await networkDelay();
       throw error;
     });
+    if (wasDisabled && administrator.hasDisabled(user)) log.problems.push(`user ${user} is disabled and was served`);
     await networkDelay();
     return result;
   }
 
   /** Repeats a request under its key until it is answered for good. */
-  async function requestUntilAnswered<T>(work: (services: Services) => Promise<T>): Promise<T> {
+  async function requestUntilAnswered<T>(user: string, work: (services: Services) => Promise<T>): Promise<T> {
     for (;;) {
       try {
-        return await request(work);
+        return await request(user, work);
       } catch (error) {
         if (error instanceof ConnectionLost || isTransient(error)) await sleep(retryMs);
         else throw error;
@@ -104,15 +124,20 @@ export function createClients(
   }
 
   async function submit(action: Action & Submission): Promise<void> {
-    const known: SentSubmission = { ...action, answer: null, isCancelRequested: false };
+    const accepted = log.submissions.filter(({ answer }) => answer && 'jobId' in answer);
+    if (action.isSpare && accepted.length + waiting.size >= minJobs) return;
+    const known: SentSubmission = { ...action, answer: null, cancelRequestedAt: null };
     log.submissions.push(known);
     const send = action.hasKey ? requestUntilAnswered : request;
+    waiting.add(action.id);
     try {
-      const json = await send(({ jobs }) => jobs.submit(toSubmission(action, zips[action.zip])));
+      const json = await send(action.user, ({ jobs }) => jobs.submit(toSubmission(action, zips[action.zip])));
       known.answer = { jobId: JSON.parse(json).job_id };
     } catch (error) {
       if (error instanceof ConnectionLost) return record(`user ${action.user} got no answer for ${titleOf(action.id)}`);
       known.answer = { error: toCode(error) };
+    } finally {
+      waiting.delete(action.id);
     }
     record(`user ${action.user} got ${JSON.stringify(known.answer)} for ${titleOf(action.id)}`);
     if (!('jobId' in known.answer)) return;
@@ -121,17 +146,18 @@ export function createClients(
     const jobAction = { actor: toActor(action.user), owner: action.user, scope, jobId };
     if (action.cancelAfterMs !== null) {
       await sleep(action.cancelAfterMs);
-      known.isCancelRequested = true;
+      known.cancelRequestedAt = databaseTime();
       record(`user ${action.user} cancels ${jobId}`);
-      await requestUntilAnswered(({ jobs }) => jobs.cancel(jobAction, toKey(action, 'cancel')));
+      await requestUntilAnswered(action.user, ({ jobs }) => jobs.cancel(jobAction, toKey(action, 'cancel')));
     }
-    if (action.deletesFiles) await deleteWhenEnded(jobAction);
+    if (action.deletesFiles) await deleteWhenEnded(action.user, jobAction);
   }
 
-  async function deleteWhenEnded(jobAction: Parameters<Services['jobs']['delete']>[0]): Promise<void> {
+  async function deleteWhenEnded(user: string, jobAction: Parameters<Services['jobs']['delete']>[0]): Promise<void> {
+    log.deletions.add(jobAction.jobId);
     for (;;) {
       try {
-        await requestUntilAnswered(({ jobs }) => jobs.delete(jobAction));
+        await requestUntilAnswered(user, ({ jobs }) => jobs.delete(jobAction));
         return;
       } catch (error) {
         if (toCode(error) !== 'job_not_finished') throw error;
@@ -148,7 +174,9 @@ export function createClients(
       const closing = new AbortController();
       const position = seen.at(-1)?.id ?? 'oldest';
       const reading = tasks.run({ process: server, isRequest: true }, async () => {
-        const stream = await server.services.events.open(user, position, async () => undefined);
+        const checkAccess = () => server.services.requireEnabled(user);
+        await checkAccess();
+        const stream = await server.services.events.open(user, position, checkAccess);
         for await (const { id, json } of stream.follow(closing.signal))
           if (!closing.signal.aborted) seen.push({ id, json });
       });
@@ -160,61 +188,10 @@ export function createClients(
 
   async function registerWebhook(action: Action & { user: string }): Promise<void> {
     const body = { url: `https://example.org/${action.user}`, events: [...webhookEvents] };
-    const { secret } = await requestUntilAnswered(({ webhooks }) => webhooks.create(action.user, body, toKey(action)));
+    const { secret } = await requestUntilAnswered(action.user, ({ webhooks }) =>
+      webhooks.create(action.user, body, toKey(action)),
+    );
     log.webhookSecrets.set(action.user, secret);
-  }
-
-  /** Runs an administrative command. A conflict is an answer too. */
-  async function command(action: Action, work: (services: Services) => Promise<unknown>): Promise<void> {
-    try {
-      await requestUntilAnswered(work);
-      log.commands.set(reasonOf(action), action);
-      record(`administrator: ${reasonOf(action)}`);
-    } catch (error) {
-      record(`administrator: ${reasonOf(action)} was refused: ${toCode(error)}`);
-    }
-  }
-
-  async function administrate(action: Action): Promise<void> {
-    const reason = reasonOf(action);
-    const toCommand = <Body>(body: Body) => ({
-      actor: administrator,
-      key: reason,
-      target: action.kind,
-      body: { ...body, reason },
-    });
-    switch (action.kind) {
-      case 'grant': {
-        const body = { kind: 'top_up', resource: 'time', amount: action.amount, source: 'new' } as const;
-        return await command(action, ({ admin }) => admin.changeCap(main, action.user, toCommand(body)));
-      }
-      case 'transfer': {
-        const { from, to, amount } = action;
-        return await command(action, ({ admin }) =>
-          admin.transfer(main, toCommand({ from, to, resource: 'time' as const, amount })),
-        );
-      }
-      case 'refund': {
-        const known = log.submissions.find(({ answer, project }) => answer && 'jobId' in answer && project === 'main');
-        if (!known?.answer || !('jobId' in known.answer)) return;
-        const body = { job_id: known.answer.jobId, amount: action.amount };
-        return await command(action, ({ admin }) => admin.refund(main, toCommand(body)));
-      }
-      case 'close project':
-        return await command(action, ({ admin }) => admin.closeProject({ hpc: 'sys', project: 'side' }, toCommand({})));
-      case 'open period': {
-        const ends =
-          action.endsAfterMs === null ? {} : { ends: new Date(Date.now() + action.endsAfterMs).toISOString() };
-        const body = { member_seconds: action.memberSeconds, reserve_seconds: 0, ...ends };
-        return await command(action, ({ admin }) => admin.openPeriod(main, toCommand(body)));
-      }
-      case 'disable user': {
-        const change = { actor: administrator, userId: action.user, reason };
-        await command(action, ({ users }) => users.disable({ ...change, request: toKey(action) }));
-        await sleep(action.forMs);
-        await requestUntilAnswered(({ users }) => users.enable({ ...change, request: toKey(action, 'enable') }));
-      }
-    }
   }
 
   return {
@@ -224,16 +201,18 @@ export function createClients(
       if (action.kind === 'submit') return await submit(action);
       if (action.kind === 'follow events') return await followEvents(action.user);
       if (action.kind === 'register webhook') return await registerWebhook(action);
-      await administrate(action);
+      await administrator.perform(action);
     },
     async receiveWebhook(url, headers, body) {
-      const failure = { ok: false, result: '5xx', status: 503, error: 'unavailable', detail: '' } as const;
-      if (isEndpointDown) return failure;
+      const fail = (status: number): AttemptResult => {
+        return { ok: false, result: toDeliveryResult(status), status, error: 'failed', detail: '' };
+      };
+      if (endpointFailure !== null) return fail(endpointFailure);
       const user = new URL(url).pathname.slice(1);
       const id = headers['webhook-id'] ?? '';
       const secret = log.webhookSecrets.get(user);
       // The user has not received the answer with the secret yet, so cannot check the signature.
-      if (secret === undefined) return failure;
+      if (secret === undefined) return fail(503);
       if (!hasSignature(headers, body, secret)) log.wrongSignatures.push(id);
       log.received.set(`${user} ${id}`, (log.received.get(`${user} ${id}`) ?? 0) + 1);
       return { ok: true, result: '2xx', status: 200, error: null, detail: null };
@@ -242,8 +221,8 @@ export function createClients(
       dropped.resolve();
       dropped = Promise.withResolvers();
     },
-    setEndpointDown(isDown) {
-      isEndpointDown = isDown;
+    setEndpointFailure(status) {
+      endpointFailure = status;
     },
   };
 }
@@ -253,52 +232,4 @@ function hasSignature(headers: Record<string, string>, body: string, secret: str
   const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
   const text = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
   return headers['webhook-signature'] === `v1,${createHmac('sha256', key).update(text).digest('base64')}`;
-}
-
-class ConnectionLost extends Error {}
-
-const isTransient = (error: unknown) =>
-  !(error instanceof BursarError) || error.transient || error.code === 'idempotency_key_in_use';
-const toCode = (error: unknown) =>
-  error instanceof BursarError ? error.code : `internal: ${(error as Error).message}`;
-
-const toActor = (userId: string): Actor => ({
-  userId,
-  role: 'user',
-  address: null,
-  tokenId: null,
-  sessionId: null,
-  requestId: null,
-});
-const administrator: Actor = { ...toActor('9'), role: 'administrator' };
-
-function toKey(action: Action & { user?: string }, suffix = ''): IdempotentRequest {
-  const userId = action.kind === 'disable user' ? administrator.userId : (action.user ?? administrator.userId);
-  return { userId, key: `${reasonOf(action)} ${suffix}`, content: action.kind };
-}
-
-function toSubmission(action: Action & Submission, zip: Buffer): Parameters<Services['jobs']['submit']>[0] {
-  const payload = {
-    title: titleOf(action.id),
-    node_number: 1,
-    core_number: action.cores,
-    runtime: action.runtimeHours,
-    command: `run ${action.id}`,
-  };
-  return {
-    actor: toActor(action.user),
-    scope: { hpc: 'sys', project: action.project },
-    headers: { contentDisposition: 'attachment; filename=job.zip', payloads: [JSON.stringify(payload)] },
-    body: upload(zip, action.uploadMs),
-    declaredBytes: zip.length,
-    idempotency: action.hasKey ? { key: reasonOf(action), target: `POST /jobs/sys/${action.project}/` } : null,
-    traceParent: null,
-  };
-}
-
-/** Sends the zip in two parts, with a pause between them. */
-async function* upload(zip: Buffer, pauseMs: number): AsyncGenerator<Buffer> {
-  if (zip.length > 0) yield zip.subarray(0, zip.length / 2);
-  if (pauseMs > 0) await sleep(pauseMs);
-  if (zip.length > 0) yield zip.subarray(zip.length / 2);
 }

@@ -21,7 +21,7 @@ export const createSimulatedBackend: typeof createSystemBackend = (name, options
   const { cores = defaultCores } = engine;
   const ofFolder = schedulers.get(options.dataFolder) ?? new Map<string, Scheduler>();
   schedulers.set(options.dataFolder, ofFolder);
-  const scheduler = ofFolder.get(name) ?? createScheduler({ cores, startProgram: startProcess });
+  const scheduler = ofFolder.get(name) ?? createScheduler({ coresPerNode: cores, startProgram: startProcess });
   ofFolder.set(name, scheduler);
   return { ...backend, createEngine: () => scheduler.createEngine() };
 };

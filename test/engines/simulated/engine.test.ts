@@ -11,7 +11,7 @@ import { startProcess } from './process-node.ts';
 /** The scheduler outlives its engines, as Slurm does. */
 async function simulatedHarness(): Promise<EngineHarness> {
   const root = await mkdtemp(join(tmpdir(), 'bursar-simulated-'));
-  const scheduler = createScheduler({ cores: 4, startProgram: startProcess });
+  const scheduler = createScheduler({ coresPerNode: 4, startProgram: startProcess });
   const engine = scheduler.createEngine();
   await engine.open(neverAborted);
   return {
