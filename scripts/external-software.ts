@@ -57,6 +57,12 @@ const externalSoftware: ExternalSoftware[] = [
     testPaths: /^test\/(systems|long)\//,
   },
   {
+    name: 'programs of a Debian system',
+    programs: ['ps', 'curl', 'mount', 'ipcmk'],
+    packages: ['procps', 'curl', 'mount', 'util-linux'],
+    testPaths: /^test\/(systems|long)\//,
+  },
+  {
     name: 'Python',
     programs: ['python3', 'mypy'],
     files: ['/usr/lib/python3/dist-packages/requests/__init__.py', '/usr/lib/python3.*/ensurepip/__init__.py'],

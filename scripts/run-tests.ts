@@ -3,8 +3,8 @@
 //   node scripts/run-tests.ts --systems    test/systems, and on PostgreSQL test/store and test/workers
 //   node scripts/run-tests.ts --long       test/long, and the tests that repeat a check with random or large input
 //   node scripts/run-tests.ts FILE…        these files, with the name of every test
-// A named file of these two folders runs on SQLite and on PostgreSQL. BURSAR_TEST_DATABASE=sqlite or =postgres selects one
-// of the two.
+// A file of these two folders that uses a database runs on both if it is named. BURSAR_TEST_DATABASE=sqlite or =postgres
+// selects one of the two.
 import { globSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname } from 'node:path';
@@ -47,7 +47,8 @@ interface Result extends Task {
 const maxErrorLines = 30;
 
 /** The SQL of both databases differs, and they conflict in other ways. */
-const runsOnBothDatabases = (file: string) => /^test\/(store|workers)\//.test(file);
+const runsOnBothDatabases = (file: string) =>
+  /^test\/(store|workers)\//.test(file) && findImports(file).has('test/support/database.ts');
 
 /** Files share a process: loading the modules takes more CPU time than most files take for their tests. */
 const maxGroupSize = 60;

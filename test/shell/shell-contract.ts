@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,6 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { RunOptions, Shell } from '../../src/shell/shell.ts';
+import { type ListedProcess, listProcesses } from '../support/process-list.ts';
 import { until } from '../support/until.ts';
 
 export interface ShellHarness {
@@ -194,10 +194,8 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
         controller.abort();
         await end;
       }
-      await until('all commands are killed', async () => {
-        const { stdout } = await run(['ps', '-A', '-o', 'args=']);
-        return !stdout.includes(`sleep ${tag}`) || undefined;
-      });
+      const isOne = ({ command }: ListedProcess) => command.includes(`sleep ${tag}`);
+      await until('all commands are killed', () => !listProcesses().some(isOne) || undefined);
     });
 
     test('kills a command that writes more than the limit to stdout or to stderr', async () => {
@@ -313,6 +311,5 @@ async function expectKilled(
 
 /** A zombie process is not alive. */
 function isAlive(pid: number): boolean {
-  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
-  return stdout.trim() !== '' && !stdout.startsWith('Z');
+  return listProcesses().some((each) => each.pid === pid && each.state !== 'Z');
 }

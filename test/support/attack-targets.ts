@@ -8,6 +8,7 @@ import { descriptorServer } from './attack-programs.ts';
 import type { AttackTargets } from './attacks.ts';
 import { killAll } from './attempt.ts';
 import { createPrivateFile, removePrivateFile } from './private-file.ts';
+import { listProcesses } from './process-list.ts';
 
 /** The environment variable with the private file in /etc for tests of an account that cannot create it. */
 export const privateFileVariable = 'BURSAR_TEST_PRIVATE_FILE';
@@ -115,10 +116,9 @@ export async function createAttackTargets(
       return [...changed, ...exposedMemory, ...tokens.map(({ token }) => `token ${token}`)];
     },
     findHiddenProcess() {
-      const rows = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,args='], { encoding: 'utf8' }).split('\n');
-      const pids = rows.filter((row) => row.includes(`${mark} 300`)).map((row) => Number.parseInt(row, 10));
-      killAll(pids);
-      return pids.length > 0;
+      const hidden = listProcesses().filter(({ command }) => command.includes(`${mark} 300`));
+      killAll(hidden.map(({ pid }) => pid));
+      return hidden.length > 0;
     },
     close() {
       child.kill('SIGKILL');

@@ -79,6 +79,19 @@ export async function openEventStream(url: string, token: string, options: Strea
   return stream;
 }
 
+/** Opens this many streams. Not all at once: the queue of connections to accept is limited. */
+export async function openEventStreams(
+  count: number,
+  ...stream: Parameters<typeof openEventStream>
+): Promise<EventStream[]> {
+  const streams: EventStream[] = [];
+  while (streams.length < count) {
+    const some = Array.from({ length: Math.min(50, count - streams.length) }, () => openEventStream(...stream));
+    streams.push(...(await Promise.all(some)));
+  }
+  return streams;
+}
+
 /** Parses the complete frames. An incomplete frame at the end is dropped. */
 function parseFrames(text: string): Frame[] {
   return text

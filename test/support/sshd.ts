@@ -9,6 +9,7 @@ import type { SshShellOptions } from '../../src/shell/ssh-shell.ts';
 import { killAll } from './attempt.ts';
 import { daemonPath } from './daemons.ts';
 import { freePorts } from './ports.ts';
+import { type ListedProcess, listProcesses } from './process-list.ts';
 import { until } from './until.ts';
 
 export interface TestSshd {
@@ -155,21 +156,18 @@ async function isOpen(port: number): Promise<boolean> {
 }
 
 function descendantsOf(pid: number): number[] {
-  const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
-  const pairs = table
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/).map(Number));
-  const childrenOf = (parent: number): number[] =>
-    pairs.flatMap(([child = 0, ppid]) => (ppid === parent ? [child, ...childrenOf(child)] : []));
+  const processes = listProcesses();
+  const childrenOf = (ancestor: number): number[] =>
+    processes.flatMap((each) => (each.parent === ancestor ? [each.pid, ...childrenOf(each.pid)] : []));
   return childrenOf(pid);
 }
 
 /** Finds the background ssh processes (ControlMaster) that hold shared connections. */
 export function findControlMasters(controlFolder: string): number[] {
-  const lines = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
-  const found = lines.filter((line) => line.includes(`ssh: ${controlFolder}/`) && !/^\s*\d+\s+Z/.test(line));
-  return found.map((line) => Number.parseInt(line, 10));
+  const isMaster = ({ command, state }: ListedProcess) => command.includes(`ssh: ${controlFolder}/`) && state !== 'Z';
+  return listProcesses()
+    .filter(isMaster)
+    .map(({ pid }) => pid);
 }
 
 export function killControlMasters(controlFolder: string): void {

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,6 +9,7 @@ import type { StartDetached } from '../../../src/shell/process.ts';
 import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
 import { shareCompileCache } from '../../support/compile-cache.ts';
 import { readProcessFile } from '../../support/process-file.ts';
+import { listProcesses } from '../../support/process-list.ts';
 import type { EngineHarness, JobOverrides } from '../engine-harness.ts';
 import { eventually, neverAborted, observeAll } from '../observing.ts';
 
@@ -134,10 +134,8 @@ export async function assertNoProcessLeft(jobId: string): Promise<void> {
 
 /** Returns the pids of processes with the text in their command line or (on Linux) in their environment. */
 export function processesMentioning(text: string): number[] {
-  const rows = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
-  return rows.flatMap((row) => {
-    const [, pid, stat, command] = /^\s*(\d+)\s+(\S+)\s+(.*)$/.exec(row) ?? [];
-    if (pid === undefined || stat?.startsWith('Z') || Number(pid) === process.pid) return [];
-    return `${command} ${readProcessFile(pid, 'environ')}`.includes(text) ? Number(pid) : [];
+  return listProcesses().flatMap(({ pid, state, command }) => {
+    if (state === 'Z' || pid === process.pid) return [];
+    return `${command} ${readProcessFile(pid, 'environ')}`.includes(text) ? pid : [];
   });
 }

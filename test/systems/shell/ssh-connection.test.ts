@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -15,6 +14,7 @@ import { type StartProcess, startProcess } from '../../../src/shell/process.ts';
 import { createSshShell, type SshShellOptions } from '../../../src/shell/ssh-shell.ts';
 import { controlSocketPath } from '../../../src/shell/ssh-target.ts';
 import { generousLimits } from '../../shell/shell-contract.ts';
+import { listProcesses } from '../../support/process-list.ts';
 import { findControlMasters, startSshd, type TestSshd } from '../../support/sshd.ts';
 import { until } from '../../support/until.ts';
 
@@ -61,7 +61,7 @@ async function forceCommand({ folder }: TestSshd, line: string) {
   await writeFile(join(folder, 'user_key.pub'), `command="${script}" ${key}`);
 }
 
-const listCommands = () => execFileSync('ps', ['-A', '-ww', '-o', 'args='], { encoding: 'utf8' });
+const listCommands = () => listProcesses().map(({ command }) => command);
 
 test('fifty commands share one connection, which close() ends', async (t) => {
   const { shell, masters, connection } = await setUp(t);
@@ -93,7 +93,7 @@ test('runs more streams than one connection allows, and a command at the same ti
   controller.abort();
   await sleep(0); // let the streams close
   await shell.close();
-  await until('all commands are killed', () => !listCommands().includes(tag) || undefined);
+  await until('all commands are killed', () => !listCommands().some((command) => command.includes(tag)) || undefined);
 });
 
 test('kills a command even if that takes longer than its caller waits', async (t) => {
@@ -108,13 +108,13 @@ test('kills a command even if that takes longer than its caller waits', async (t
     ...transient,
     message: /was interrupted/,
   });
-  await until('the command runs', () => new RegExp(`^sleep ${tag}$`, 'm').test(listCommands()) || undefined);
+  await until('the command runs', () => listCommands().includes(`sleep ${tag}`) || undefined);
   controller.abort();
   await ended;
   // Long enough for a session that has lost its connection to end.
   await sleep(1000);
   await writeFile(answer, '');
-  await until('the command is killed', () => !listCommands().includes(tag) || undefined);
+  await until('the command is killed', () => !listCommands().some((command) => command.includes(tag)) || undefined);
 });
 
 test('the next command reopens a connection that was killed', async (t) => {
@@ -135,7 +135,7 @@ test('a command that meets a dying connection runs nevertheless, and the next on
   process.kill(master, 'SIGSTOP');
   const met = run('echo', 'met');
   const isCommand = (args: string) => args.startsWith('ssh ') && args.includes(socket);
-  await until('the command has begun', () => listCommands().split('\n').some(isCommand) || undefined);
+  await until('the command has begun', () => listCommands().some(isCommand) || undefined);
   await killConnection();
   assert.deepEqual(await met, { code: 0, stdout: 'met\n', stderr: '' });
   assert.equal((await run('echo', 'again')).stdout, 'again\n');

@@ -13,6 +13,7 @@ import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '.
 import { argv, shellLine, writeInput } from '../../../engines/test-jobs.ts';
 import { localSandbox } from '../../../support/bubblewrap.ts';
 import { createPrivateFile, removePrivateFile } from '../../../support/private-file.ts';
+import { type ListedProcess, listProcesses } from '../../../support/process-list.ts';
 
 const needsRoot = { skip: process.getuid?.() !== 0 && 'only root can start jobs as another account' };
 /** An account that need not exist. */
@@ -27,9 +28,10 @@ async function run(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']
 
 /** The states, as `ps` shows them, of the processes of bubblewrap with this text in their command line. */
 function bubblewrapStates(text: string): string[] {
-  const { stdout } = spawnSync('ps', ['-C', 'bwrap', '-ww', '-o', 'state=,args='], { encoding: 'utf8' });
-  const rows = stdout.split('\n').filter((row) => row.includes(text));
-  return rows.map((row) => row.charAt(0));
+  const isBubblewrap = ({ command }: ListedProcess) => /^\S*bwrap /.test(command) && command.includes(text);
+  return listProcesses()
+    .filter(isBubblewrap)
+    .map(({ state }) => state);
 }
 
 localTest(

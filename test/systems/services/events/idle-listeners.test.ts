@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createEventFeed, type EventFeed } from '../../../../src/services/events/event-feed.ts';
@@ -9,9 +8,8 @@ import type { Db } from '../../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../../src/store/database/transaction.ts';
 import { insertEvent } from '../../../../src/store/events/events.ts';
 import { createCaller } from '../../../support/api.ts';
-import { type EventStream, openEventStream } from '../../../support/event-stream.ts';
+import { type EventStream, openEventStreams } from '../../../support/event-stream.ts';
 import { runThroughAllStages } from '../../../support/jobs.ts';
-import { isLongRun } from '../../../support/long-run.ts';
 import { type ServerProcess, spawnServer } from '../../../support/server-process.ts';
 import { shippedConfig } from '../../../support/shipped-config.ts';
 import { openTestDatabase, type TestDatabase } from '../../../support/test-database.ts';
@@ -115,52 +113,18 @@ describe('the event feed', () => {
   });
 });
 
+// test/long/services/events/idle-listeners.test.ts measures what they take.
 describe(`a server with ${listenerCount} idle listeners`, () => {
   let server: ServerProcess;
-  let without: { memory: number; cpu: number };
-  const streams: EventStream[] = [];
+  let streams: EventStream[] = [];
   before(async () => {
     server = await spawnServer({ config: { ...shippedConfig(), events: { listenersPerUser: listenerCount } } });
-    if (isLongRun) without = { memory: memoryMb(), cpu: await measureIdleCpu() };
-    for (let n = 0; n < listenerCount; n += 50) {
-      const opened = Array.from({ length: 50 }, () =>
-        openEventStream(server.url, server.userToken, { path: '/events/?after=latest' }),
-      );
-      streams.push(...(await Promise.all(opened)));
-    }
+    streams = await openEventStreams(listenerCount, server.url, server.userToken, { path: '/events/?after=latest' });
   });
   after(async () => {
     for (const stream of streams) stream.disconnect();
     await server.dispose();
   });
-
-  const memoryMb = () => {
-    const text = readFileSync(`/proc/${server.process.pid}/status`, 'utf8');
-    return Number(/VmRSS:\s+(\d+) kB/.exec(text)?.[1]) / 1000;
-  };
-  /** Returns the CPU time of the server so far, in clock ticks of 10 ms. */
-  const cpuTicks = () => {
-    const fields = readFileSync(`/proc/${server.process.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-    return Number(fields[11]) + Number(fields[12]);
-  };
-  /** Measures the share of one CPU that the idle server uses. */
-  const measureIdleCpu = async () => {
-    const [startedAt, startTicks] = [performance.now(), cpuTicks()];
-    await sleep(5000);
-    return ((cpuTicks() - startTicks) * 10) / (performance.now() - startedAt);
-  };
-
-  if (isLongRun)
-    test('uses little more memory and CPU time than without listeners', async () => {
-      await sleep(1000);
-      const cpu = await measureIdleCpu();
-      const kbPerListener = ((memoryMb() - without.memory) * 1000) / listenerCount;
-      console.log(
-        `${kbPerListener.toFixed(1)} KB per listener; idle CPU ${without.cpu.toFixed(4)} without, ${cpu.toFixed(4)} with listeners`,
-      );
-      assert.ok(kbPerListener < 150, `${kbPerListener} KB per listener`);
-      assert.ok(cpu < without.cpu + 0.1, `${cpu} of a CPU, ${without.cpu} without listeners`);
-    });
 
   test('sends new events to all of them', async () => {
     assert.ok(streams.every(({ status }) => status === 200));

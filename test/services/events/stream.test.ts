@@ -1,29 +1,21 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Caller, createCaller, type Job } from '../../../support/api.ts';
-import { type EventStream, openEventStream, type PublicEvent } from '../../../support/event-stream.ts';
-import {
-  jobPath,
-  releaseJob,
-  runThroughAllStages,
-  submitShellLine,
-  waitForGoScript,
-  waitForStage,
-} from '../../../support/jobs.ts';
-import { assertCleanLog } from '../../../support/logs.ts';
-import { type ServerProcess, spawnServer } from '../../../support/server-process.ts';
-import { shippedConfig } from '../../../support/shipped-config.ts';
-import { until } from '../../../support/until.ts';
+import { type Caller, createCaller, type Job } from '../../support/api.ts';
+import { type EventStream, openEventStream, type PublicEvent } from '../../support/event-stream.ts';
+import { jobPath, releaseJob, runThroughAllStages, submitShellLine, waitForGoScript } from '../../support/jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { shippedConfig } from '../../support/shipped-config.ts';
+import { until } from '../../support/until.ts';
 
 // GET /events/ as server-sent events.
 
-let server: ServerProcess;
+let server: TestServer;
 let me: Caller;
 const streams: EventStream[] = [];
 
 before(async () => {
   const events = { keepDays: 90, heartbeatSeconds: 0.2, checkSeconds: 0.2, listenersPerUser: 5 };
-  server = await spawnServer({ config: { ...shippedConfig(), events } });
+  server = await startServer({ config: { ...shippedConfig(), events } });
   me = createCaller(server.url, server.userToken);
 });
 after(() => server.dispose());
@@ -106,24 +98,6 @@ describe('an event stream', () => {
     assert.deepEqual(stream.events(), []);
     await closeAll();
   });
-
-  test('sends events that the command line has written', async () => {
-    const stream = await openStream('/events/?after=latest');
-    const { next } = await getLastId();
-    const path = '/jobs/hpc_two/proj_hpc_two_02/';
-    const job = await runThroughAllStages(server, me, 'sleep 1', { path, payload: { runtime: '0.1' } });
-    await stream.waitForEvents(4);
-    // Withdraws all that is left, so that 100 % of the grant is used.
-    const left = String((await me.quota('hpc_two', 'proj_hpc_two_02')).time_left);
-    const project = 'hpc_two/proj_hpc_two_02';
-    await server.bursar('grant', project, '--user', job.owner, '--time', left, '--withdraw', '--reason', 'for a test');
-    const events = await stream.waitForEvents(5);
-    const event = events.find(({ type }) => type === 'quota.threshold');
-    assert.ok(event, JSON.stringify(events.slice(4)));
-    assert.deepEqual([event.job, event.data.project_name, event.data.resource], [null, 'proj_hpc_two_02', 'time']);
-    assert.ok(event.id > next);
-    await closeAll();
-  });
 });
 
 describe('resuming a stream', () => {
@@ -203,25 +177,5 @@ describe('access to events', () => {
       return stream.status === 200 ? true : undefined;
     });
     await closeAll();
-  });
-});
-
-describe('a server that stops', () => {
-  test('ends its streams at once, and sends events from its downtime after the restart', async () => {
-    const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', waitForGoScript);
-    await waitForStage(me, job, 'RUNNING');
-    const { next } = await getLastId();
-    const stream = await openStream(`/events/?after=${next}`);
-    assert.equal(await server.stop(), 0);
-    await stream.closed;
-    releaseJob(server, job);
-    const events = { keepDays: 90, heartbeatSeconds: 0.2, checkSeconds: 0.2, listenersPerUser: 5 };
-    server = await spawnServer({ data: server.data, config: { ...shippedConfig(), events } });
-    const token = await server.token(job.owner);
-    const resumed = await openEventStream(server.url, token, { headers: { 'last-event-id': String(next) } });
-    const [ended] = await resumed.waitForEvents(1);
-    assert.deepEqual([ended?.id, ended?.type, ended?.job?.job_id], [next + 1, 'job.ended', job.job_id]);
-    resumed.disconnect();
-    await assertCleanLog(server, [token]);
   });
 });

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { ApiResponse, Caller, Job } from '../../../support/api.ts';
-import { loadOpenApiContract, type Problem } from '../../../support/contract.ts';
-import { queryDatabase } from '../../../support/database.ts';
-import { openEventStream, type PublicEvent } from '../../../support/event-stream.ts';
-import { jobPath, runThroughAllStages } from '../../../support/jobs.ts';
-import { startServer, type TestServer } from '../../../support/server.ts';
-import { until } from '../../../support/until.ts';
-import { startEndpoint, type TestEndpoint } from '../../../support/webhook-endpoint.ts';
-import { listDeliveries, registerWebhook, sendJson, webhookConfig } from '../../../support/webhooks.ts';
+import type { ApiResponse, Caller, Job } from '../../support/api.ts';
+import { loadOpenApiContract, type Problem } from '../../support/contract.ts';
+import { queryDatabase } from '../../support/database.ts';
+import { openEventStream, type PublicEvent } from '../../support/event-stream.ts';
+import { jobPath, runThroughAllStages } from '../../support/jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
+import { listDeliveries, registerWebhook, sendJson, webhookConfig } from '../../support/webhooks.ts';
 
 // Events expire after events.keepDays.
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { fillDatabase } from '../../../bench/fill.ts';
-import { toHpcSystems } from '../../../src/config/hpc-systems.ts';
-import { toJobJson } from '../../../src/contract/job.ts';
-import { hashToken } from '../../../src/services/identity/tokens.ts';
-import { findTokenByHash } from '../../../src/store/identity/tokens.ts';
-import { toJobRecord } from '../../../src/store/jobs/jobs.ts';
-import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
+import { fillDatabase } from '../../bench/fill.ts';
+import { toHpcSystems } from '../../src/config/hpc-systems.ts';
+import { toJobJson } from '../../src/contract/job.ts';
+import { hashToken } from '../../src/services/identity/tokens.ts';
+import { findTokenByHash } from '../../src/store/identity/tokens.ts';
+import { toJobRecord } from '../../src/store/jobs/jobs.ts';
+import { verifyLedger } from '../../src/store/ledger/verify-ledger.ts';
+import { openTestDatabase, type TestDatabase } from '../support/test-database.ts';
 
 describe('the fill of the benchmarks', () => {
   let database: TestDatabase;

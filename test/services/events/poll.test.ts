@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { ApiResponse, Caller } from '../../../support/api.ts';
-import { loadOpenApiContract, type OpenApiContract } from '../../../support/contract.ts';
-import type { PublicEvent } from '../../../support/event-stream.ts';
-import { runThroughAllStages, submitShellLine } from '../../../support/jobs.ts';
-import { readMetric } from '../../../support/metrics.ts';
-import { type ServerProcess, spawnServer } from '../../../support/server-process.ts';
-import { until } from '../../../support/until.ts';
+import type { ApiResponse, Caller } from '../../support/api.ts';
+import { loadOpenApiContract, type OpenApiContract } from '../../support/contract.ts';
+import type { PublicEvent } from '../../support/event-stream.ts';
+import { runThroughAllStages, submitShellLine } from '../../support/jobs.ts';
+import { readMetric } from '../../support/metrics.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 // GET /events/ as JSON, with long polling.
 
@@ -15,12 +15,12 @@ interface Page {
   next: number;
 }
 
-let server: ServerProcess;
+let server: TestServer;
 let contract: OpenApiContract;
 let me: Caller;
 
 before(async () => {
-  server = await spawnServer();
+  server = await startServer();
   contract = await loadOpenApiContract(server);
   me = contract.callerFor(server.userToken);
 });
@@ -102,7 +102,7 @@ describe('long polling', () => {
     const waiting = getEvents(`?after=${next}&wait=60`);
     const listeners = () => readMetric(server.url, 'bursar_open_requests{kind="event_listener"}');
     await until('the request has arrived', async () => (await listeners()) === 1 || undefined);
-    assert.equal(await server.stop(), 0);
+    await server.stop();
     assert.deepEqual((await waiting).body, { events: [], next });
   });
 });

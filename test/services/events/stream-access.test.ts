@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Caller, createCaller } from '../../../support/api.ts';
-import { type EventStream, openEventStream } from '../../../support/event-stream.ts';
-import { jobPath, releaseJob, submitShellLine, waitForGoScript, waitForStage } from '../../../support/jobs.ts';
-import { startServer, type TestServer } from '../../../support/server.ts';
-import { shippedConfig } from '../../../support/shipped-config.ts';
-import { until } from '../../../support/until.ts';
-import { sendJson } from '../../../support/webhooks.ts';
+import { type Caller, createCaller } from '../../support/api.ts';
+import { type EventStream, openEventStream } from '../../support/event-stream.ts';
+import { jobPath, releaseJob, submitShellLine, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { shippedConfig } from '../../support/shipped-config.ts';
+import { until } from '../../support/until.ts';
+import { sendJson } from '../../support/webhooks.ts';
 
 // Streams, long polls and followed logs end when their caller loses access.
 
