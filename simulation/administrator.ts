@@ -15,9 +15,9 @@ export function createAdministrator(
   log: ClientLog,
   send: (user: string, work: (services: Services) => Promise<unknown>) => Promise<unknown>,
 ) {
-  const disabledUsers = new Set<string>();
-  /** The numbers of the actions that are enabling a user. */
-  const enabling = new Set<number>();
+  /** The action that has disabled a user, until it begins to enable them. */
+  let disabling: (Action & { kind: 'disable user' }) | null = null;
+  let lastDisabling: Promise<void> = Promise.resolve();
 
   /** Runs an administrative command. A conflict is an answer too. */
   async function command(action: Command, work: (services: Services) => Promise<unknown>): Promise<void> {
@@ -72,24 +72,28 @@ export function createAdministrator(
         for (; !log.commands.has(reasonOf(next)); await sleep(retryMs)) await administrate(next);
         return;
       }
-      case 'disable user': {
-        const change = { actor: administrator, userId: action.user, reason };
-        const from = databaseTime();
-        await command(action, ({ users }) => users.disable({ ...change, request: toKey(action) }));
-        disabledUsers.add(action.user);
-        await sleep(action.forMs);
-        enabling.add(action.id);
-        await send(administrator.userId, ({ users }) => users.enable({ ...change, request: toKey(action, 'enable') }));
-        disabledUsers.delete(action.user);
-        log.disablings.push({ user: action.user, from, to: databaseTime() });
-        enabling.delete(action.id);
-      }
+      case 'disable user':
+        // One after the other, so that it is known when the user is disabled.
+        lastDisabling = lastDisabling.then(() => disable(action));
+        return await lastDisabling;
     }
+  }
+
+  async function disable(action: Action & { kind: 'disable user' }): Promise<void> {
+    const { user, forMs } = action;
+    const change = { actor: administrator, userId: user, reason: reasonOf(action) };
+    const from = databaseTime();
+    await command(action, ({ users }) => users.disable({ ...change, request: toKey(action) }));
+    disabling = action;
+    await sleep(forMs);
+    disabling = null;
+    await send(administrator.userId, ({ users }) => users.enable({ ...change, request: toKey(action, 'enable') }));
+    log.disablings.push({ user, from, to: databaseTime() });
   }
 
   return {
     perform: administrate,
-    /** Whether the user was disabled and nobody is enabling a user. */
-    hasDisabled: (user: string) => disabledUsers.has(user) && enabling.size === 0,
+    /** The number of the action by which the user is disabled, or null. */
+    disabledBy: (user: string) => (disabling?.user === user ? disabling.id : null),
   };
 }

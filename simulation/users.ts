@@ -98,7 +98,7 @@ export function createClients(
       return await work(server.services);
     });
     served.catch(() => undefined);
-    const wasDisabled = administrator.hasDisabled(user);
+    const disabledBy = administrator.disabledBy(user);
     const lost = Promise.race([server.killed, dropped.promise, sleep(requestTimeoutMs)]).then(() => {
       throw new ConnectionLost();
     });
@@ -106,7 +106,8 @@ export function createClients(
       await networkDelay();
       throw error;
     });
-    if (wasDisabled && administrator.hasDisabled(user)) log.problems.push(`user ${user} is disabled and was served`);
+    if (disabledBy !== null && disabledBy === administrator.disabledBy(user))
+      log.problems.push(`user ${user} is disabled and was served`);
     await networkDelay();
     return result;
   }
