@@ -24,8 +24,10 @@ export function createAdministrator(
     try {
       await send(administrator.userId, work);
       log.commands.set(reasonOf(action), action);
+      log.refusedCommands.delete(reasonOf(action));
       record(`administrator: ${reasonOf(action)}`);
     } catch (error) {
+      log.refusedCommands.add(reasonOf(action));
       record(`administrator: ${reasonOf(action)} was refused: ${toCode(error)}`);
     }
   }

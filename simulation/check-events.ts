@@ -3,11 +3,14 @@ import { toMessageId } from '../src/contract/webhook.ts';
 import type { EventKind } from '../src/domain/event.ts';
 import type { Tables } from '../src/store/database/tables.ts';
 import type { HistoryContext } from './invariants.ts';
-import { maxSkewMs, retention } from './plan.ts';
+import { maxBackwardMs, maxSkewMs, retention } from './plan.ts';
 import { webhookEvents } from './users.ts';
 
 type Job = Selectable<Tables['jobs']>;
 type Event = Selectable<Tables['events']>;
+
+/** Of a transaction. */
+const maxDelayMs = 5000;
 
 /** Event numbers have no gaps; a follower has seen them once and in order; a job ends once. */
 export async function checkEvents({ db, log, plan }: HistoryContext, jobs: readonly Job[]): Promise<string[]> {
@@ -29,7 +32,7 @@ export async function checkEvents({ db, log, plan }: HistoryContext, jobs: reado
       problems.push(`the events of ${jobId} are ${kinds.join(', ')}`);
     if (count('job.deleted') !== (state === 'deleted' ? 1 : 0))
       problems.push(`${jobId} has ${count('job.deleted')} deletions`);
-    if (!log.deletions.has(jobId) && !isKept(own, endedAt ?? 0, maxSkewMs(plan)))
+    if (!log.deletions.has(jobId) && !isKept(own, endedAt ?? 0, maxBackwardMs(plan)))
       problems.push(`the files of ${jobId} were deleted early, or without a notice in time`);
     if (count('job.running') > 1) problems.push(`${jobId} started twice: ${kinds.join(', ')}`);
     const order = kinds.map((kind) => eventOrder.indexOf(kind)).filter((rank) => rank >= 0);
@@ -40,12 +43,12 @@ export async function checkEvents({ db, log, plan }: HistoryContext, jobs: reado
 }
 
 /** Whether files were kept for their retention period, and their owner was told in time that they would be deleted. */
-function isKept(events: readonly Event[], endedAt: number, skewMs: number): boolean {
+function isKept(events: readonly Event[], endedAt: number, backwardMs: number): boolean {
   const timeOf = (kind: EventKind) => events.find((event) => event.kind === kind)?.at;
   const [toldAt, deletedAt] = [timeOf('job.expiring'), timeOf('job.deleted')];
   if (deletedAt === undefined) return true;
-  const isLate = deletedAt >= endedAt + retention.keepMs - skewMs;
-  return isLate && toldAt !== undefined && deletedAt >= toldAt + retention.noticeMs - skewMs;
+  const isLate = deletedAt >= endedAt + retention.keepMs - backwardMs;
+  return isLate && toldAt !== undefined && deletedAt >= toldAt + retention.noticeMs - backwardMs;
 }
 
 /** In which the events of a job happen; the others can come at any time. */
@@ -58,7 +61,7 @@ const eventOrder: EventKind[] = [
   'job.deleted',
 ];
 
-/** Whether a stream has sent the event that is stored. */
+/** Whether a stream or a webhook has sent the event that is stored. */
 function isEvent(json: string, event: Event | undefined): boolean {
   const { id, type, at, job, data } = JSON.parse(json);
   return (
@@ -78,10 +81,14 @@ export async function checkDeliveries({ db, log, plan }: HistoryContext): Promis
     .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhook_id')
     .select(['deliveries.id', 'deliveries.event_id', 'deliveries.state', 'webhooks.user_id'])
     .execute();
+  const eventsById = new Map((await db.selectFrom('events').selectAll().execute()).map((event) => [event.id, event]));
   const webhooks = await db.selectFrom('webhooks').select(['user_id', 'created_at', 'disabled_at']).execute();
   const problems = log.wrongSignatures.map((id) => `message ${id} has a wrong signature`);
-  for (const { id, state, user_id } of deliveries) {
-    const isReceived = log.received.has(`${user_id} ${toMessageId(id)}`);
+  for (const { id, event_id, state, user_id } of deliveries) {
+    const body = log.received.get(`${user_id} ${toMessageId(id)}`);
+    const isReceived = body !== undefined;
+    if (isReceived && !isEvent(body, eventsById.get(event_id ?? 0)))
+      problems.push(`delivery ${id} is not its event: ${body}`);
     // The retries go on for longer than all faults.
     if (state !== 'delivered' || !isReceived)
       problems.push(`delivery ${id} is ${state} and was ${isReceived ? '' : 'never '}received`);
@@ -95,11 +102,13 @@ export async function checkDeliveries({ db, log, plan }: HistoryContext): Promis
       .where('user_id', '=', user_id)
       .where('kind', 'in', webhookEvents)
       .execute();
-    // Events of a disabled user are not delivered. The clocks of two servers differ by some seconds.
+    // Events of a disabled user are not delivered. A transaction can begin some seconds after the time of its event.
     const skewMs = maxSkewMs(plan);
     const isOptional = (at: number) =>
-      at <= created_at + 20_000 ||
-      log.disablings.some(({ user, from, to }) => user === user_id && at > from - skewMs && at < to + skewMs);
+      at <= created_at + skewMs ||
+      log.disablings.some(
+        ({ user, from, to }) => user === user_id && at > from - skewMs - maxDelayMs && at < to + skewMs,
+      );
     const missing = events.filter(({ id, at }) => !isOptional(at) && !delivered.has(id));
     if (missing.length > 0) problems.push(`user ${user_id} has no delivery of event ${missing[0]?.id}`);
   }

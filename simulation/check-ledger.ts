@@ -9,7 +9,7 @@ import type { Command } from './users.ts';
 
 type Job = Selectable<Tables['jobs']>;
 
-/** No job was accepted beyond the quota, and none pays more than it holds. */
+/** No job was accepted beyond the quota. */
 export async function findOverspending(db: Db): Promise<string[]> {
   const accounts = await db.selectFrom('accounts').selectAll().execute();
   const overspent = accounts.filter((account) => availableBalance(account) < 0);
@@ -47,7 +47,8 @@ export async function listEntries(db: Db) {
     .execute();
 }
 
-export const sum = (entries: readonly Entry[] = []) =>
+/** Of granted, posted and overrun: a grant and a charge raise it, a refund lowers it. */
+export const sumOfChanges = (entries: readonly Entry[] = []) =>
   entries.reduce((total, { granted, posted, overrun }) => total + granted + posted + overrun, 0);
 
 /** Jobs are charged to their owners and to the pool of their project, and nobody pays for anything else. */
@@ -62,7 +63,9 @@ export function checkBalances(entries: readonly Entry[], jobs: readonly Job[]): 
     const [pool, cap] = [parts.filter(({ holder }) => holder === poolHolder), parts.filter(({ holder }) => holder)];
     const isRight =
       parts.every(({ project }) => project === job?.project_name) && cap.every(({ holder }) => holder === job?.owner);
-    return isRight && sum(pool) === sum(cap) ? [] : [`${job?.job_id} is charged to ${JSON.stringify(parts)}`];
+    return isRight && sumOfChanges(pool) === sumOfChanges(cap)
+      ? []
+      : [`${job?.job_id} is charged to ${JSON.stringify(parts)}`];
   });
 }
 
@@ -72,30 +75,37 @@ export async function checkCommands({ db, log }: HistoryContext, entries: readon
   const owners = new Map(
     (await db.selectFrom('jobs').select(['job_id', 'owner']).execute()).map((job) => [job.job_id, job.owner]),
   );
+  const countAudited = (reason: string) => audit.filter(({ details }) => JSON.parse(details).reason === reason).length;
   const problems: string[] = [];
   const changes = Map.groupBy(
     entries.filter(({ kind }) => ['grant', 'top_up', 'transfer', 'refund'].includes(kind)),
     ({ reason }) => reason,
   );
   for (const [reason, command] of log.commands) {
-    const count = audit.filter(({ details }) => JSON.parse(details).reason === reason).length;
+    const count = countAudited(reason);
     const expected = command.kind === 'disable user' ? 2 : 1;
     if (count !== expected) problems.push(`"${reason}" is in the audit trail ${count} times`);
     const byHolder = Map.groupBy(changes.get(reason) ?? [], ({ holder }) => holder);
-    changes.delete(reason);
-    const amounts = new Map([...byHolder].map(([holder, parts]) => [holder, sum(parts)]));
+    const amounts = new Map([...byHolder].map(([holder, parts]) => [holder, sumOfChanges(parts)]));
     const expectedAmounts = amountsOf(command, owners);
     const holders = new Set([...amounts.keys(), ...expectedAmounts.keys()]);
     for (const holder of holders)
       if ((amounts.get(holder) ?? 0) !== (expectedAmounts.get(holder) ?? 0))
         problems.push(`"${reason}" changes the account of "${holder}" by ${amounts.get(holder)}`);
   }
-  for (const reason of changes.keys())
-    if (/ \d+$/.test(reason)) problems.push(`"${reason}" was refused and has entries`);
+  for (const reason of log.refusedCommands)
+    if (changes.has(reason) || countAudited(reason) > 0) problems.push(`"${reason}" was refused and has an effect`);
+  const { closed_at: closedAt } = await db
+    .selectFrom('projects')
+    .select('closed_at')
+    .where('name', '=', 'side')
+    .executeTakeFirstOrThrow();
+  const isClosed = [...log.commands.values()].some(({ kind }) => kind === 'close project');
+  if (isClosed !== (closedAt !== null)) problems.push(`the project is ${closedAt === null ? 'open' : 'closed'}`);
   return problems;
 }
 
-/** What a command adds to the accounts: by their holders. */
+/** By how much a command changes the sum of each account: by holder. */
 function amountsOf(command: Command, owners: ReadonlyMap<string, string>): Map<string, number> {
   switch (command.kind) {
     case 'grant':

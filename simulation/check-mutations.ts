@@ -9,7 +9,7 @@ const maxSeed = 200;
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** Applies each mutation to a copy of the sources, and looks for a seed that fails. Returns whether all were caught. */
-export async function checkMutations(nameContains = ''): Promise<boolean> {
+export async function checkMutations(nameContains: string): Promise<boolean> {
   let areAllCaught = true;
   for (const mutation of mutations.filter(({ name }) => name.includes(nameContains))) {
     const startedAt = performance.now();

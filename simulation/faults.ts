@@ -27,8 +27,6 @@ let appliedFaults = 0;
 let areFaultsEnabled = false;
 let crashController = () => {};
 
-/** How often each place was called. */
-export const callCounts = (): ReadonlyMap<string, number> => calls;
 export const countAppliedFaults = () => appliedFaults;
 
 /** `onPowerFailure` kills the controller. */

@@ -18,7 +18,7 @@ for (let seed = Number(first); seed <= Number(last); seed++) {
 process.exit();
 
 async function print(plan: Plan, withTrace: boolean): Promise<void> {
-  const { lines, calls: _calls, ...history } = await runHistory(plan);
+  const { lines, ...history } = await runHistory(plan);
   const { servers, actions, callFaults, timedFaults } = plan;
   const size = { servers, actions: actions.length, plannedFaults: callFaults.length + timedFaults.length };
   process.stdout.write(`${JSON.stringify({ ...history, ...size, ...(withTrace && { lines }) })}\n`);

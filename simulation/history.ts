@@ -11,25 +11,18 @@ import { connectDatabase, openDatabase } from '../src/store/database/database.ts
 import type { Db } from '../src/store/database/handle.ts';
 import { verifyLedger } from '../src/store/ledger/verify-ledger.ts';
 import { findOverspending } from './check-ledger.ts';
-import {
-  applyFault,
-  type CallFault,
-  callCounts,
-  countAppliedFaults,
-  resetFaults,
-  SimulatedKill,
-  stopFaults,
-} from './faults.ts';
+import { applyFault, type CallFault, countAppliedFaults, resetFaults, SimulatedKill, stopFaults } from './faults.ts';
 import { simulateFileSystem } from './files.ts';
 import { createHosts, type Hosts } from './hosts.ts';
-import { findLeftFiles, findLeftovers, findProblems, type HistoryContext } from './invariants.ts';
+import { findLeftFiles, findLeftovers, findProblems, type HistoryContext, hasInput } from './invariants.ts';
 import { createLeaseCheck } from './lease-check.ts';
 import type { Program } from './nodes.ts';
 import {
   administrator,
   faultsEndAt,
-  hasFiles,
   inputName,
+  inputOf,
+  inputVariants,
   type Plan,
   retention,
   type Submission,
@@ -44,7 +37,6 @@ import {
   installVirtualTime,
   randomBetween,
   randomNumber,
-  realNow,
   resetTime,
   runToEnd,
   runUntil,
@@ -62,8 +54,6 @@ export interface History {
   faults: number;
   jobs: number;
   virtualSeconds: number;
-  wallMs: number;
-  calls: ReadonlyMap<string, number>;
 }
 
 /** Nothing must be left to do this long after the last fault. The last try of a delivery comes after seven minutes. */
@@ -108,12 +98,12 @@ simulateFileSystem();
 hideDataFolder(dataFolder);
 simulateSqlite();
 
-const zips: Record<Submission['zip'], Buffer> = {
-  none: Buffer.alloc(0),
-  small: Buffer.alloc(0),
-  large: Buffer.alloc(0),
-  broken: Buffer.from('PK, but no zip'),
-};
+/** By size and variant. */
+const zips = new Map<string, Buffer>();
+const nameOfZip = (zip: Submission['zip'], id: number) => `${zip} ${id % inputVariants}`;
+function zipOf({ zip, id }: Submission & { id: number }): Buffer {
+  return zip === 'broken' ? Buffer.from('PK, but no zip') : (zips.get(nameOfZip(zip, id)) ?? Buffer.alloc(0));
+}
 let isPrepared = false;
 let unexpectedErrors: string[] = [];
 
@@ -139,15 +129,15 @@ async function prepare(): Promise<void> {
     for (const user of users) await enrolUser(db, user, 'user', Date.now());
     await enrolUser(db, administrator, 'administrator', Date.now());
     await db.destroy();
-    zips.small = await createZip(100);
-    // Larger than what is kept in memory.
-    zips.large = await createZip(80_000);
+    // A large one is larger than what is kept in memory.
+    for (const size of ['small', 'large'] as const)
+      for (let variant = 0; variant < inputVariants; variant++)
+        zips.set(nameOfZip(size, variant), await createZip(inputOf(size, variant) ?? Buffer.alloc(0)));
   });
 }
 
-async function createZip(bytes: number): Promise<Buffer> {
+async function createZip(content: Buffer): Promise<Buffer> {
   const zip = new yazl.ZipFile();
-  const content = Buffer.from(Array.from({ length: bytes }, () => Math.floor(randomNumber() * 256)));
   zip.addBuffer(content, inputName, { mtime: new Date(0), compress: false });
   zip.end();
   return Buffer.concat(await (zip.outputStream as NodeJS.ReadableStream & { toArray(): Promise<Buffer[]> }).toArray());
@@ -156,7 +146,6 @@ async function createZip(bytes: number): Promise<Buffer> {
 /** Runs one history: a function of its plan. */
 export async function runHistory(plan: Plan): Promise<History> {
   await prepare();
-  const startedAt = realNow();
   rmSync(dataFolder, { recursive: true, force: true });
   mkdirSync(dataFolder, { mode: 0o700 });
   copyFileSync(template, join(dataFolder, 'bursar.db'));
@@ -177,7 +166,7 @@ export async function runHistory(plan: Plan): Promise<History> {
     sendWebhook: (url, headers, body) => tasks.run(undefined, () => clients.receiveWebhook(url, headers, body)),
     onChange: leases.check,
   });
-  const clients = createClients(hosts.pickServer, zips);
+  const clients = createClients(hosts.pickServer, zipOf);
   const context = { plan, db, scheduler, dataFolder, log: clients.log };
   hosts.start();
   const pending = new Map<string, Promise<void>>();
@@ -220,8 +209,6 @@ export async function runHistory(plan: Plan): Promise<History> {
     faults: countAppliedFaults(),
     jobs,
     virtualSeconds: Math.round(virtualNow() / 1000),
-    wallMs: Math.round(realNow() - startedAt),
-    calls: callCounts(),
   };
   hosts.killAll();
   leases.close();
@@ -248,10 +235,8 @@ function createSimulatedScheduler(plan: Plan, problems: string[]): Scheduler & {
     reportDelayMs: () => randomBetween(0, randomNumber() < 0.05 ? 70_000 : 3000),
     onEvent: record,
     startProgram({ jobId, command, workspace }): Program {
-      const { seconds, exitCode, zip } = findSubmission(command);
-      const hasInput = existsSync(join(workspace.directory, inputName));
-      if (hasInput !== hasFiles(zip))
-        problems.push(`${jobId} starts ${hasInput ? 'with foreign' : 'without its'} files`);
+      const { seconds, exitCode, zip, id } = findSubmission(command);
+      if (!hasInput(workspace.directory, inputOf(zip, id))) problems.push(`${jobId} starts without its files`);
       const { promise, resolve } = Promise.withResolvers<number>();
       setTimeout(() => resolve(exitCode), seconds * 1000);
       return { ended: promise, stop: () => resolve(137) };

@@ -20,7 +20,7 @@ export function createHosts(plan: Plan, options: HostOptions) {
   async function runHost(index: number): Promise<void> {
     await sleep(randomBetween(1, 500));
     for (let count = 1; ; count++) {
-      const { process, started } = startServer({
+      const { process, started, killed } = startServer({
         ...options,
         name: `s${index}.${count}`,
         clockOffsetMs: clockOffsets[index] ?? 0,
@@ -28,20 +28,13 @@ export function createHosts(plan: Plan, options: HostOptions) {
         broadcast: createBroadcast(index),
       });
       processes[index] = process;
-      const died = Promise.withResolvers<void>();
-      const { kill } = process;
-      process.kill = (place) => {
-        kill(place);
-        serving[index] = undefined;
-        died.resolve();
-      };
       started.then(
         (server) => {
           serving[index] = server;
         },
         (error) => process.kill(`start: ${(error as Error).message}`),
       );
-      await died.promise;
+      await killed;
       await sleep(randomBetween(100, 15_000));
     }
   }
@@ -70,7 +63,7 @@ export function createHosts(plan: Plan, options: HostOptions) {
       for (let index = 0; index < plan.servers; index++) void runHost(index);
     },
     pickServer() {
-      const alive = serving.filter((server) => server !== undefined);
+      const alive = serving.filter((server) => server?.isDead === false);
       return alive[Math.floor(randomNumber() * alive.length)];
     },
     /** Returns false if there is no live process. */

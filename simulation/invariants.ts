@@ -1,16 +1,23 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Selectable } from 'kysely';
-import { calculateCostSeconds, toTimeLimitSeconds } from '../src/domain/accounting/price.ts';
+import { toTimeLimitSeconds } from '../src/domain/accounting/price.ts';
 import type { JobRequest, Outcome } from '../src/domain/jobs/job.ts';
 import type { Db } from '../src/store/database/handle.ts';
 import type { Tables } from '../src/store/database/tables.ts';
 import { poolHolder } from '../src/store/ledger/accounts.ts';
 import { verifyLedger } from '../src/store/ledger/verify-ledger.ts';
 import { checkDeliveries, checkEvents } from './check-events.ts';
-import { checkBalances, checkCommands, findOverspending, findWrongPeriods, listEntries, sum } from './check-ledger.ts';
+import {
+  checkBalances,
+  checkCommands,
+  findOverspending,
+  findWrongPeriods,
+  listEntries,
+  sumOfChanges,
+} from './check-ledger.ts';
 import type { Run } from './nodes.ts';
-import { hasFiles, inputName, maxSkewMs, type Plan } from './plan.ts';
+import { inputName, inputOf, maxSkewMs, type Plan } from './plan.ts';
 import { titleOf } from './requests.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { ClientLog, SentSubmission } from './users.ts';
@@ -27,6 +34,8 @@ export interface HistoryContext {
 
 /** The times of a report are rounded to seconds, and the controller learns of an end some seconds later. */
 const toleranceSeconds = 2;
+/** Bursar submits a job again until so many nodes have refused it. */
+const maxRefusals = 5;
 /** Bursar does not tell a cancellation shortly after an end from one before it. */
 const maxClockDifferenceMs = 5000;
 
@@ -49,16 +58,18 @@ export async function findLeftovers({ db, scheduler, log }: HistoryContext): Pro
 
 /** Lists files that nobody needs. Those that could not be removed must be gone after the next start of the servers. */
 export async function findLeftFiles({ db, dataFolder, plan }: HistoryContext): Promise<string[]> {
-  const deleted = await db.selectFrom('jobs').select('job_id').where('state', '=', 'deleted').execute();
+  const jobs = await db.selectFrom('jobs').select(['job_id', 'state']).execute();
+  const jobIds = new Set(jobs.map(({ job_id }) => job_id));
   const workspaces = new Set(readdirSync(join(dataFolder, 'workspaces')));
   const spooled = readdirSync(join(dataFolder, 'spool'), { recursive: true }).map(String);
+  const zips = spooled.filter((name) => /\.(zip|part)$/.test(name));
   // Servers that share a folder keep files without a job for an hour: another server may be receiving them.
-  const zips = plan.servers > 1 ? [] : spooled.filter((name) => /\.(zip|part)$/.test(name));
+  const mayStay = (name: string) => plan.servers > 1 && !jobIds.has(name.replace('.zip', ''));
   return [
-    ...deleted
-      .filter(({ job_id }) => workspaces.has(job_id))
+    ...jobs
+      .filter(({ job_id, state }) => state === 'deleted' && workspaces.has(job_id))
       .map(({ job_id }) => `the files of ${job_id} are deleted and still there`),
-    ...zips.map((name) => `${name} is left in the spool`),
+    ...zips.filter((name) => !mayStay(name)).map((name) => `${name} is left in the spool`),
   ];
 }
 
@@ -78,15 +89,17 @@ export async function findProblems(history: HistoryContext): Promise<string[]> {
     ...(await verifyLedger(db)).problems,
     ...(await findOverspending(db)),
     ...(await findWrongPeriods(history)),
-    ...scheduler.repeatedReleases.map((name) => `${name} was released although the job had started before`),
+    ...scheduler.repeatedReleases.map(
+      (name) => `${name} was released although another submission of the job waits or has started`,
+    ),
     ...log.submissions.flatMap((known) => checkSubmission(known, byTitle.get(titleOf(known.id)) ?? [])),
     ...jobs.flatMap((job) => {
       const known = log.submissions.find(({ id }) => titleOf(id) === job.title);
       return known
         ? [
-            ...checkJob(job, known, scheduler.runs.get(job.job_id), {
+            ...checkJob(job, known, scheduler.runs.get(job.job_id), sumOfChanges(charges.get(job.id)), {
               isAnnounced: announced.has(job.id),
-              charged: sum(charges.get(job.id)),
+              refusals: scheduler.countRefusals(job.job_id),
               skewMs: maxSkewMs(history.plan),
             }),
             ...checkFiles(history, job, known, scheduler.runs.has(job.job_id)),
@@ -101,13 +114,24 @@ export async function findProblems(history: HistoryContext): Promise<string[]> {
 }
 
 /** An accepted submission has its job, a key has at most one job, and a refused submission has none. */
-function checkSubmission({ id, answer }: SentSubmission, jobs: readonly Job[]): string[] {
+function checkSubmission({ id, answer, user, project }: SentSubmission, jobs: readonly Job[]): string[] {
   if (jobs.length > 1) return [`submission ${id} has ${jobs.length} jobs`];
   const [job] = jobs;
+  if (job !== undefined && (job.owner !== user || job.project_name !== project))
+    return [`${job.job_id} belongs to ${job.owner} in ${job.project_name}, not to ${user} in ${project}`];
   if (answer === null) return [];
   if ('error' in answer)
     return job === undefined ? [] : [`submission ${id} was refused (${answer.error}) and has a job`];
   return job?.job_id === answer.jobId ? [] : [`submission ${id} was answered with ${answer.jobId}, which is lost`];
+}
+
+/** What decides about the outcome besides the run. */
+interface Circumstances {
+  /** Whether the owner was told that the job runs. */
+  isAnnounced: boolean;
+  /** How many nodes refused the job. */
+  refusals: number;
+  skewMs: number;
 }
 
 /** Outcome and charge are what happened on the node. */
@@ -115,11 +139,14 @@ function checkJob(
   job: Job,
   known: SentSubmission,
   run: Run | undefined,
-  { isAnnounced, charged, skewMs }: { isAnnounced: boolean; charged: number; skewMs: number },
+  charged: number,
+  circumstances: Circumstances,
 ): string[] {
-  const allowed = allowedOutcomes(known, run, { isAnnounced, skewMs });
+  const allowed = allowedOutcomes(known, run, circumstances);
   const problems: string[] = [];
-  const { job_id: jobId, outcome, units } = job;
+  const { job_id: jobId, outcome } = job;
+  // Each job has one node, and its project pays for cores.
+  const units = known.cores;
   const { runtimeHours } = JSON.parse(job.request) as JobRequest;
   if (outcome === null || !allowed.includes(outcome))
     problems.push(`${jobId} ended as ${outcome} (${job.reason}), not ${allowed.join(' or ')}: ${describeRun(run)}`);
@@ -128,15 +155,13 @@ function checkJob(
     problems.push(
       `${jobId} (${outcome}) is charged ${charged}, not ${min * units} to ${max * units}: ${describeRun(run)}`,
     );
-  if (charged > calculateCostSeconds({ nodes: 1, coresPerNode: known.cores }, runtimeHours, 'core'))
-    problems.push(`${jobId} is charged more than it held`);
   return problems;
 }
 
 function allowedOutcomes(
   { isRefused, cancelRequestedAt, runtimeHours }: SentSubmission,
   run: Run | undefined,
-  { isAnnounced, skewMs }: { isAnnounced: boolean; skewMs: number },
+  { isAnnounced, refusals, skewMs }: Circumstances,
 ): Outcome[] {
   const possible: Outcome[] = [];
   // A job that has ended by itself, and whose end is recorded, cannot be cancelled later.
@@ -145,8 +170,8 @@ function allowedOutcomes(
   if (cancelRequestedAt !== null && !hasEnded) possible.push('cancelled');
   if (run === undefined) {
     if (isRefused) possible.push('rejected');
-    // A job that never ran is submitted again until it does, unless its owner was told that it runs.
-    if (isAnnounced) possible.push('node_failed');
+    // A job that never ran is submitted again until it does, unless its owner was told that it runs, or five nodes refused it.
+    if (isAnnounced || refusals >= maxRefusals) possible.push('node_failed');
     return possible;
   }
   // A controller that was down stops it late, and one that missed its end reports that it reached its limit.
@@ -179,7 +204,7 @@ function allowedSeconds(
   const max = isUnnoticed ? limitSeconds : Math.min(limitSeconds, Math.ceil(seconds) + toleranceSeconds);
   // A controller that has forgotten the start, or has queued the job again, reports it as one that never ran. If the node left
   // no record of the end, nothing says for how long it did.
-  const isUnknown = run.record === null && run.isForgotten;
+  const isUnknown = run.record === null && run.isStartForgotten;
   const min = isUnknown ? 0 : Math.max(0, Math.min(limitSeconds, Math.floor(seconds)) - toleranceSeconds);
   return [min, max];
 }
@@ -199,6 +224,13 @@ function checkFiles({ dataFolder, log }: HistoryContext, job: Job, known: SentSu
     return project === 'side' || log.deletions.has(jobId)
       ? []
       : [`${jobId} is deleted although its project keeps files`];
-  const isThere = existsSync(join(dataFolder, 'workspaces', jobId, 'files', inputName));
-  return hasRun && hasFiles(known.zip) && !isThere ? [`the files of ${jobId} are lost`] : [];
+  const isThere = hasInput(join(dataFolder, 'workspaces', jobId, 'files'), inputOf(known.zip, known.id));
+  return hasRun && !isThere ? [`the files of ${jobId} are lost`] : [];
+}
+
+/** Whether a folder has the file of a zip, with this content. */
+export function hasInput(folder: string, content: Buffer | null): boolean {
+  const file = join(folder, inputName);
+  if (content === null) return !existsSync(file);
+  return existsSync(file) && readFileSync(file).equals(content);
 }

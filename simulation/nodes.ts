@@ -22,7 +22,7 @@ export interface Run {
   /** The end record that the wrapper of the job wrote. A node that fails leaves the record of the start only. */
   record: RecordedEnd | null;
   /** Whether the controller has ended the job as one that never ran, or that started later: it had queued the job again. */
-  isForgotten: boolean;
+  isStartForgotten: boolean;
   /** Whether the node is about to tell the controller of the end. */
   isReporting: boolean;
   program: Program;
@@ -31,7 +31,7 @@ export interface Run {
 export type EndOnNode = Pick<ReportedEnd, 'outcome' | 'reason' | 'exitCode'>;
 
 /** Why a node did not start a job, as it reports it. */
-export interface StartRefusal {
+interface StartRefusal {
   end: EndOnNode;
   /** Whether the node still runs the job that had this ref before. The controller then drains the node. */
   isDuplicateRef: boolean;
@@ -71,7 +71,7 @@ export function createNodes({ startProgram, reportDelayMs, now, onEvent, onEnd }
       exitCode: null,
       stoppedBy: null,
       record: null,
-      isForgotten: false,
+      isStartForgotten: false,
       isReporting: false,
       program,
     };

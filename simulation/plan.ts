@@ -30,7 +30,7 @@ export interface Submission {
   isRefused: boolean;
   cancelAfterMs: number | null;
   deletesFiles: boolean;
-  /** Sent only as long as fewer than `minJobs` were accepted. */
+  /** Sent only as long as fewer than `minJobs` were accepted or wait for their answer. */
   isSpare: boolean;
 }
 
@@ -65,14 +65,21 @@ export const retention = { keepMs: 25_000, noticeMs: 10_000 };
 
 /** The file of every zip. */
 export const inputName = 'data';
-export const hasFiles = (zip: Submission['zip']) => zip === 'small' || zip === 'large';
+const inputBytes = { none: 0, broken: 0, small: 100, large: 80_000 };
+/** Two jobs that get each other's files should notice it. */
+export const inputVariants = 7;
+
+/** The content of the file of a submission; null if it has none. */
+export function inputOf(zip: Submission['zip'], id: number): Buffer | null {
+  return inputBytes[zip] === 0 ? null : Buffer.alloc(inputBytes[zip], 1 + (id % inputVariants));
+}
 
 /** Faults happen in this time. */
 export const faultsEndAt = 100_000;
 const submissionsEndAt = 60_000;
 /** The spare ones are sent if too many of the others were refused or not answered. */
 const [submissionCount, spareCount] = [52, 44];
-/** For as few accepted jobs are spare submissions sent. */
+/** Spare submissions are sent while fewer jobs than this are accepted or wait for their answer. */
 export const minJobs = 55;
 /** Some of them never happen: those at a call that is not made so often, and those of a server that is down. */
 const [callFaultCount, timedFaultCount] = [34, 24];
@@ -213,8 +220,14 @@ export function createPlan(seed: number): Plan {
   return { seed, servers, actions, callFaults, timedFaults, clockOffsetsMs, ...cluster };
 }
 
-/** The largest difference between two clocks, those of servers and of the system. */
+/** No two clocks, of servers and of the system, differ by more. */
 export function maxSkewMs({ timedFaults, clockOffsetsMs, clusterClockOffsetMs }: Plan): number {
   const jumps = timedFaults.map((fault) => (fault.kind === 'clock jump' ? Math.abs(fault.ms) : 0));
   return [...jumps, ...clockOffsetsMs, clusterClockOffsetMs].reduce((total, ms) => total + Math.abs(ms), 0);
+}
+
+/** By how much the clock of a server goes back at most. */
+export function maxBackwardMs({ timedFaults }: Plan): number {
+  const jumps = timedFaults.map((fault) => (fault.kind === 'clock jump' ? Math.max(0, -fault.ms) : 0));
+  return jumps.reduce((total, ms) => total + ms, 0);
 }

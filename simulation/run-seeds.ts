@@ -2,16 +2,10 @@ import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import type { History } from './history.ts';
 
 /** The result of a history, as `history-process.ts` prints it. */
-export interface HistoryResult {
-  seed: number;
-  hash: string;
-  problems: string[];
-  faults: number;
-  jobs: number;
-  virtualSeconds: number;
-  wallMs: number;
+export interface HistoryResult extends Omit<History, 'lines'> {
   servers: number;
   actions: number;
   plannedFaults: number;
@@ -19,7 +13,7 @@ export interface HistoryResult {
   lines?: string[];
 }
 
-export interface RunOptions {
+interface RunOptions {
   /** The folder with the file of the process: a copy, for a mutation. */
   folder?: URL;
   signal?: AbortSignal;

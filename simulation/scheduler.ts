@@ -8,8 +8,6 @@ export interface SchedulerOptions extends Pick<NodeOptions, 'startProgram'> {
   /** Default: 1. */
   nodes?: number;
   coresPerNode: number;
-  /** Ended jobs are listed for this long. */
-  minJobAgeMs?: number;
   /** An ended job is listed only after this time: for as long it is neither in the queue nor among the ended jobs. */
   listsEndsAfterMs?: number;
   /** Difference between the clock of the system and that of the database. */
@@ -66,6 +64,8 @@ interface SavedState {
   entries: ReadonlyMap<string, Entry>;
 }
 
+/** Ended jobs are listed for this long. */
+const minJobAgeMs = 300_000;
 /** Time between the restart of a controller and the reports of its nodes. */
 const nodeReportMs = 3000;
 /** Until a node has reported that it refuses a job, the controller shows the job as running. */
@@ -75,7 +75,7 @@ const drainedMs = 20_000;
 /** A node that cannot be reached responds after such a time. */
 const [minUnreachableMs, maxUnreachableMs] = [20_000, 45_000];
 
-/** A node that adopts jobs after its restart reports this for all of them. */
+/** What OpenPBS reports for jobs whose end it missed. */
 const unknownEnd: EndOnNode = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 };
 const nodeFailed: EndOnNode = { outcome: 'node_failed', reason: 'a node of the job failed', exitCode: null };
 
@@ -86,7 +86,7 @@ export type Scheduler = ReturnType<typeof createScheduler>;
  * were seen to do when a controller or a node is killed.
  */
 export function createScheduler(options: SchedulerOptions) {
-  const { nodes: nodeCount = 1, coresPerNode, startProgram, minJobAgeMs = 300_000, listsEndsAfterMs = 0 } = options;
+  const { nodes: nodeCount = 1, coresPerNode, startProgram, listsEndsAfterMs = 0 } = options;
   const { reportDelayMs = () => 0, onEvent = () => undefined } = options;
   let entries = new Map<string, Entry>();
   let nextRef = 1;
@@ -122,7 +122,7 @@ export function createScheduler(options: SchedulerOptions) {
     const elapsedSeconds = startedAt === null ? 0 : Math.max(1, Math.round((endedAt - startedAt) / 1000));
     onEvent(`job ${entry.ref} of ${entry.job.jobId} ends: ${end.reason}`);
     const run = nodes.runs.get(entry.job.jobId);
-    if (run !== undefined && (startedAt === null || startedAt > run.startedAt)) run.isForgotten = true;
+    if (run !== undefined && (startedAt === null || startedAt > run.startedAt)) run.isStartForgotten = true;
     const times = { startedAt, endedAt: Math.max(endedAt, startedAt ?? 0), elapsedSeconds, reportedAt: now() };
     update({ ...entry, end: { ...end, ...times } });
     startQueued();
@@ -331,6 +331,7 @@ export function createScheduler(options: SchedulerOptions) {
     },
     runs: nodes.runs,
     repeatedReleases,
+    countRefusals: (jobId: string) => refusals.filter((refusal) => refusal.jobId === jobId).length,
     /** Jobs that have not ended, for the check that nothing is left. */
     unfinished: () =>
       [...entries.values()].filter(({ end }) => end === null).map(({ ref, job }) => `${ref} ${job.jobId}`),

@@ -26,15 +26,7 @@ import { cleanUpSpool } from '../src/workers/cleanup.ts';
 import { maxTimerMs } from '../src/workers/loop.ts';
 import { type CallOptions, callOutside, callOutsideSync } from './faults.ts';
 import { record, recordSilently } from './trace.ts';
-import {
-  currentWriter,
-  databaseTime,
-  randomBetween,
-  type SimulatedProcess,
-  setWriter,
-  sleep,
-  tasks,
-} from './virtual-time.ts';
+import { currentWriter, databaseTime, type SimulatedProcess, setWriter, tasks } from './virtual-time.ts';
 
 export interface ServerOptions {
   name: string;
@@ -47,7 +39,7 @@ export interface ServerOptions {
   sendWebhook: SendRequest;
   /** Carries hints to the other servers. */
   broadcast: Broadcast;
-  /** Called when background work changes a job in the engine, or writes into a table. */
+  /** Called when a job is changed in the engine, and when background work writes into a table for which it needs a lease. */
   onChange(process: SimulatedProcess, change: Change): void;
 }
 
@@ -67,7 +59,6 @@ export interface SimulatedServer extends SimulatedProcess {
 }
 
 interface Connections {
-  process: SimulatedProcess;
   databases: Set<Sqlite.Database>;
   onChange: ServerOptions['onChange'];
 }
@@ -77,8 +68,14 @@ const leaseMs = 9000;
 const engineLatencyMs: [number, number] = [1, 400];
 const metrics = createMetrics('simulation');
 
-/** Starts a server. It may be killed while it starts: then this never returns. */
-export function startServer(options: ServerOptions): { process: SimulatedProcess; started: Promise<SimulatedServer> } {
+interface StartedServer {
+  process: SimulatedProcess;
+  /** Never resolves if it is killed while it starts. */
+  started: Promise<SimulatedServer>;
+  killed: Promise<void>;
+}
+
+export function startServer(options: ServerOptions): StartedServer {
   const { name, clockOffsetMs } = options;
   const killed = Promise.withResolvers<void>();
   const databases = new Set<Sqlite.Database>();
@@ -100,7 +97,7 @@ export function startServer(options: ServerOptions): { process: SimulatedProcess
       killed.resolve();
     },
   };
-  connectionsOf.set(process, { process, databases, onChange: options.onChange });
+  connectionsOf.set(process, { databases, onChange: options.onChange });
   const started = tasks.run({ process, isRequest: false }, async () => {
     const services = await compose(options);
     record('has started');
@@ -109,7 +106,7 @@ export function startServer(options: ServerOptions): { process: SimulatedProcess
       killed: killed.promise,
     });
   });
-  return { process, started };
+  return { process, started, killed: killed.promise };
 }
 
 /** The composition of main.ts, without HTTP. */
@@ -285,9 +282,16 @@ function runStatement(statement: Sqlite.Statement, args: unknown[], run: () => u
 interface StatementKind {
   /** Of its text, for the trace. */
   digest: string;
-  place: 'read' | 'write' | 'commit';
+  place: 'read' | 'write' | 'commit' | 'rollback';
   /** The table that it writes into, if background work needs a lease for it. */
   leasedTable: string | undefined;
+}
+
+function findPlace(source: string): StatementKind['place'] {
+  if (source === 'commit') return 'commit';
+  // It needs no disk, so it does not fail.
+  if (source.startsWith('rollback')) return 'rollback';
+  return /^\s*(insert|update|delete|begin|savepoint|release)/i.test(source) ? 'write' : 'read';
 }
 
 const statementKinds = new Map<string, StatementKind>();
@@ -296,10 +300,9 @@ const statementKinds = new Map<string, StatementKind>();
 function kindOf(source: string): StatementKind {
   const known = statementKinds.get(source);
   if (known !== undefined) return known;
-  const isWrite = /^\s*(insert|update|delete|begin|rollback|savepoint|release)/i.test(source);
   const kind = {
     digest: createHash('sha256').update(source).digest('hex').slice(0, 8),
-    place: source === 'commit' ? 'commit' : isWrite ? 'write' : 'read',
+    place: findPlace(source),
     leasedTable: leasedTables.exec(source)?.[1],
   } as const;
   statementKinds.set(source, kind);
@@ -320,6 +323,3 @@ const leasedTables = /^(?:insert into|update|delete from) "(jobs|accounts|period
 
 /** Methods of an engine that only the holder of the lease may call. */
 const changingMethods = new Set(['submit', 'release', 'preventStart', 'discard', 'cancel', 'forget']);
-
-/** Lets a task of a user wait for the network. */
-export const networkDelay = () => sleep(randomBetween(1, 50));

@@ -4,7 +4,7 @@ import type { AttemptResult } from '../src/webhooks/send.ts';
 import { createAdministrator } from './administrator.ts';
 import { type Action, administrator as administratorId, minJobs, type Submission } from './plan.ts';
 import { ConnectionLost, isTransient, titleOf, toActor, toCode, toKey, toSubmission } from './requests.ts';
-import { networkDelay, type Services, type SimulatedServer } from './server.ts';
+import type { Services, SimulatedServer } from './server.ts';
 import { record } from './trace.ts';
 import { databaseTime, randomBetween, sleep, tasks } from './virtual-time.ts';
 
@@ -20,16 +20,17 @@ export interface SentSubmission extends Submission {
 /** Requests that the users sent, and responses, events and webhooks that they received. */
 export interface ClientLog {
   submissions: SentSubmission[];
-  /** By user: the numbers of the events, in the order of their arrival. */
+  /** By user: the numbers of the events and their JSON, in the order of their arrival. */
   events: Map<string, { id: number; json: string }[]>;
   /** By user: the secret of the webhook. */
   webhookSecrets: Map<string, string>;
-  /** By message id: how often it was received with a right signature, and answered with success. */
-  received: Map<string, number>;
+  /** By user and message id: the body that was answered with success. */
+  received: Map<string, string>;
   wrongSignatures: string[];
   /** Administrative commands that were answered with success, by the reason that they gave. */
   commands: Map<string, Command>;
-  /** When users were disabled at most, in the time of the database. */
+  refusedCommands: Set<string>;
+  /** From before the request to disable until after the answer to enable, in the time of the database. */
   disablings: { user: string; from: number; to: number }[];
   /** The ids of the jobs whose owners asked for their deletion. */
   deletions: Set<string>;
@@ -56,13 +57,14 @@ export interface Clients {
 
 const requestTimeoutMs = 90_000;
 const retryMs = 5000;
+const networkDelay = () => sleep(randomBetween(1, 50));
 /** The events that webhooks are registered for. */
 export const webhookEvents = ['job.accepted', 'job.ended'] as const;
 
 /** `pickServer` returns a server that takes requests, or undefined if none does. */
 export function createClients(
   pickServer: () => SimulatedServer | undefined,
-  zips: Record<Submission['zip'], Buffer>,
+  zipOf: (submission: Submission & { id: number }) => Buffer,
 ): Clients {
   const log: ClientLog = {
     submissions: [],
@@ -71,6 +73,7 @@ export function createClients(
     received: new Map(),
     wrongSignatures: [],
     commands: new Map(),
+    refusedCommands: new Set(),
     disablings: [],
     deletions: new Set(),
     problems: [],
@@ -132,7 +135,7 @@ export function createClients(
     const send = action.hasKey ? requestUntilAnswered : request;
     waiting.add(action.id);
     try {
-      const json = await send(action.user, ({ jobs }) => jobs.submit(toSubmission(action, zips[action.zip])));
+      const json = await send(action.user, ({ jobs }) => jobs.submit(toSubmission(action, zipOf(action))));
       known.answer = { jobId: JSON.parse(json).job_id };
     } catch (error) {
       if (error instanceof ConnectionLost) return record(`user ${action.user} got no answer for ${titleOf(action.id)}`);
@@ -179,7 +182,10 @@ export function createClients(
         await checkAccess();
         const stream = await server.services.events.open(user, position, checkAccess);
         for await (const { id, json } of stream.follow(closing.signal))
-          if (!closing.signal.aborted) seen.push({ id, json });
+          if (!closing.signal.aborted) {
+            seen.push({ id, json });
+            if (administrator.disabledBy(user) !== null) log.problems.push(`user ${user} is disabled and gets events`);
+          }
       });
       await Promise.race([reading.catch(() => undefined), server.killed, dropped.promise]);
       closing.abort();
@@ -215,7 +221,7 @@ export function createClients(
       // The user has not received the answer with the secret yet, so cannot check the signature.
       if (secret === undefined) return fail(503);
       if (!hasSignature(headers, body, secret)) log.wrongSignatures.push(id);
-      log.received.set(`${user} ${id}`, (log.received.get(`${user} ${id}`) ?? 0) + 1);
+      log.received.set(`${user} ${id}`, body);
       return { ok: true, result: '2xx', status: 200, error: null, detail: null };
     },
     dropConnections() {

@@ -1,7 +1,7 @@
 // Virtual time and seeded random numbers. Import this before anything of src/.
 //
-// The globals are replaced instead of passing a clock around: about 150 places of the sources read a clock, wait or draw a
-// random number, and the libraries do too. An `AsyncLocalStorage` knows to which simulated server a task belongs.
+// The globals are replaced instead of passing a clock around, for the reasons in docs/simulation.md. An `AsyncLocalStorage`
+// knows to which simulated server a task belongs.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
@@ -38,7 +38,6 @@ interface Task {
 
 const realDate = Date;
 const realSetImmediate = setImmediate;
-export const realNow = performance.now.bind(performance);
 
 export const tasks = new AsyncLocalStorage<TaskContext | undefined>();
 

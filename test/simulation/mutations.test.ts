@@ -6,7 +6,6 @@ import { mutations } from '../../simulation/mutations.ts';
 describe('a mutation applies to the sources as they are', () => {
   for (const mutation of mutations)
     test(mutation.name, () => {
-      const files = new Set(mutation.changes.map(({ file }) => file));
-      assert.deepEqual(new Set(mutate(mutation).keys()), files);
+      assert.doesNotThrow(() => mutate(mutation));
     });
 });
