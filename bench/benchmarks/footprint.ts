@@ -23,7 +23,7 @@ export const footprint: Benchmark = {
     let bursar = first.bursar;
     await bench.measureFigures({
       rows: [
-        { scenario: 'start to ready', baseline: '', unit: 's', threshold: { aim: 0.7 } },
+        { scenario: 'start to ready', baseline: '', unit: 's', threshold: { aim: 0.4 } },
         { scenario: 'memory at rest', baseline: '', unit: 'MB', threshold: { aim: 110 } },
       ],
       async ours() {
