@@ -9,7 +9,7 @@ import { webhookEvents } from './users.ts';
 type Job = Selectable<Tables['jobs']>;
 type Event = Selectable<Tables['events']>;
 
-/** Of a transaction. */
+/** A transaction that is delayed begins so much later. */
 const maxDelayMs = 5000;
 
 /** Event numbers have no gaps; a follower has seen them once and in order; a job ends once. */

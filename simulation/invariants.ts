@@ -125,7 +125,7 @@ function checkSubmission({ id, answer, user, project }: SentSubmission, jobs: re
   return job?.job_id === answer.jobId ? [] : [`submission ${id} was answered with ${answer.jobId}, which is lost`];
 }
 
-/** What decides about the outcome besides the run. */
+/** The allowed outcomes of a job depend on these too, not only on its run. */
 interface Circumstances {
   /** Whether the owner was told that the job runs. */
   isAnnounced: boolean;

@@ -24,7 +24,7 @@ export interface Entry {
   job: EngineJob;
   isHeld: boolean;
   startedAt: number | null;
-  /** Where it was started. */
+  /** The number of the node where it was started. */
   node: number | null;
   end: (ReportedEnd & { reportedAt: number }) | null;
 }
@@ -75,7 +75,7 @@ const drainedMs = 20_000;
 /** A node that cannot be reached responds after such a time. */
 const [minUnreachableMs, maxUnreachableMs] = [20_000, 45_000];
 
-/** What OpenPBS reports for jobs whose end it missed. */
+/** OpenPBS reports success for a job whose end it missed. */
 const unknownEnd: EndOnNode = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 };
 const nodeFailed: EndOnNode = { outcome: 'node_failed', reason: 'a node of the job failed', exitCode: null };
 

@@ -43,7 +43,7 @@ export interface ServerOptions {
   onChange(process: SimulatedProcess, change: Change): void;
 }
 
-/** What background work may do only with a lease. */
+/** A call of the engine, or a write into a table. Background work needs a lease for both. */
 export type Change = { method: string } | { table: string };
 
 export type Services = ReturnType<typeof createServices> & {

@@ -34,7 +34,7 @@ export interface ClientLog {
   disablings: { user: string; from: number; to: number }[];
   /** The ids of the jobs whose owners asked for their deletion. */
   deletions: Set<string>;
-  /** What must not have happened. */
+  /** Broken rules that a user noticed. */
   problems: string[];
 }
 

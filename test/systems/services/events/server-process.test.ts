@@ -15,8 +15,8 @@ import { type ServerProcess, spawnServer } from '../../../support/server-process
 import { shippedConfig } from '../../../support/shipped-config.ts';
 import { until } from '../../../support/until.ts';
 
-// What the tests in test/services/events cannot show, because their server runs in the process of the test: events of another
-// process, which has a connection to the database of its own, and the exit and the restart of the server.
+// These tests need a server in a process of its own: they stop and restart it, and another process writes into its database.
+// The other tests of events are in test/services/events.
 
 const config = {
   ...shippedConfig(),
