@@ -69,7 +69,7 @@ Bursar reads one YAML file: the one named by \`BURSAR_CONFIG\`, or else the ship
 file omits have the defaults below. Unknown keys are errors. \`BURSAR_HOST\`, \`BURSAR_PORT\`, \`BURSAR_DATA\`,
 \`BURSAR_DATABASE_URL\` and \`BURSAR_METRICS_TOKEN\` override the file.
 
-Every text can refer to a file or to an environment variable: \`\${file:/etc/bursar/metrics-token}\`, \`\${env:METRICS_TOKEN}\`.
+Every text can be in a file or an environment variable instead: \`!file /etc/bursar/metrics-token\`, \`!env METRICS_TOKEN\`.
 [operations.md](operations.md#secrets) has the rules.
 
 \`npm run -s bursar -- config check\` validates the configuration, \`config print\` prints the effective one.

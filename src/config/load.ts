@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseDocument } from 'yaml';
 import { BursarError } from '../domain/errors.ts';
-import { resolveReferences } from './references.ts';
+import { referenceTags, resolveReferences } from './references.ts';
 import type { Config } from './schema.ts';
 import { invalidConfig, validateConfig } from './validate.ts';
 
@@ -34,8 +34,9 @@ function readYaml(file: string): unknown {
       cause,
     });
   }
-  const document = parseDocument(text);
-  const [error] = document.errors;
+  const document = parseDocument(text, { customTags: referenceTags });
+  // An unknown tag is only a warning.
+  const [error] = [...document.errors, ...document.warnings];
   if (error) throw new BursarError('invalid_config', `${file} is not valid YAML: ${error.message}`, { cause: error });
   return document.toJS() ?? {};
 }

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { OidcProvider } from './oidc-schema.ts';
-import type { References, referencesKey } from './references.ts';
+import type { ResolvedReferences, referencesKey } from './references.ts';
 import { positiveInt, System, type SystemConfig, section } from './system-schema.ts';
 
 /**
@@ -133,7 +133,7 @@ export const ConfigSchema = Type.Object(
               }),
               key: Type.String({
                 description:
-                  'Reference to a file with 32 random bytes in base64, such as `${file:/etc/bursar/secret-key}`.',
+                  'Reference to a file with 32 random bytes in base64, such as `!file /etc/bursar/secret-key`.',
               }),
             },
             { additionalProperties: false },
@@ -341,5 +341,5 @@ export const ConfigSchema = Type.Object(
 
 export type Config = Omit<Static<typeof ConfigSchema>, 'systems'> & {
   systems: Record<string, SystemConfig>;
-  readonly [referencesKey]?: References;
+  readonly [referencesKey]?: ResolvedReferences;
 };

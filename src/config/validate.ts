@@ -8,7 +8,7 @@ import { parseDatabaseUrl } from './database-url.ts';
 import { findIsolationErrors } from './isolation-keys.ts';
 import { isLoopback } from './loopback.ts';
 import { findProviderErrors } from './oidc-keys.ts';
-import { type References, referencesKey } from './references.ts';
+import { type ResolvedReferences, referencesKey } from './references.ts';
 import type { Config } from './schema.ts';
 import { schemaValidator } from './schema-validators.ts';
 import { findParameterError, findPlaceholderError } from './tool-parameters.ts';
@@ -17,7 +17,7 @@ import { findParameterError, findPlaceholderError } from './tool-parameters.ts';
  * Returns the configuration with defaults and its references, frozen. Throws one `invalid_config` error that lists all
  * problems, without values that come from references.
  */
-export function validateConfig(value: unknown, source: string, references?: References): Config {
+export function validateConfig(value: unknown, source: string, references?: ResolvedReferences): Config {
   const config = structuredClone(value);
   const validate = schemaValidator('config');
   const schemaErrors = validate(config)
@@ -41,11 +41,11 @@ export function invalidConfig(source: string, fields: FieldError[]): BursarError
 /** A shorter value protects nothing, and its characters are in every message. */
 const minSecretLength = 4;
 
-function withoutValues({ field, message }: FieldError, { templates, textByValue }: References): FieldError {
+function withoutValues({ field, message }: FieldError, { byPath, byValue }: ResolvedReferences): FieldError {
   let safe = message;
-  for (const [value, text] of textByValue)
-    if (value.length >= minSecretLength) safe = safe.replaceAll(value, () => text);
-  const isWrongType = templates.has(field) && /^must be (integer|number|boolean)$/.test(message);
+  for (const [value, reference] of byValue)
+    if (value.length >= minSecretLength) safe = safe.replaceAll(value, () => String(reference));
+  const isWrongType = byPath.has(field) && /^must be (integer|number|boolean)$/.test(message);
   return { field, message: isWrongType ? `${safe}, and a reference is always text: write the value itself` : safe };
 }
 
@@ -60,7 +60,7 @@ function validateEngines(config: unknown): FieldError[] {
 }
 
 /** Checks that a JSON schema cannot express. */
-function validateConsistency(config: Config, references: References | undefined): FieldError[] {
+function validateConsistency(config: Config, references: ResolvedReferences | undefined): FieldError[] {
   const errors: FieldError[] = [
     ...validateSecretKeys(config, references),
     ...validateDatabaseUrl(config.database.url),
@@ -117,13 +117,13 @@ function validateConsistency(config: Config, references: References | undefined)
 }
 
 /** A key in the configuration itself would be in every copy of that file. */
-function validateSecretKeys({ secrets }: Config, references: References | undefined): FieldError[] {
+function validateSecretKeys({ secrets }: Config, references: ResolvedReferences | undefined): FieldError[] {
   return secrets.keys.flatMap(({ id, key }, index) => {
     const field = `secrets.keys.${index}`;
     if (secrets.keys.findIndex((other) => other.id === id) < index)
       return [{ field: `${field}.id`, message: 'is listed twice' }];
-    if (!references?.templates.has(`${field}.key`))
-      return [{ field: `${field}.key`, message: 'must be a reference, such as ${file:/etc/bursar/secret-key}' }];
+    if (!references?.byPath.has(`${field}.key`))
+      return [{ field: `${field}.key`, message: 'must be a reference, such as !file /etc/bursar/secret-key' }];
     if (/^[A-Za-z0-9+/]{43}=$/.test(key)) return [];
     return [{ field: `${field}.key`, message: 'must be 32 bytes in base64, as "openssl rand -base64 32" prints them' }];
   });

@@ -49,11 +49,8 @@ test('a folder with other files that jobs need is not hidden, and the configurat
 
 test('the key of TLS and the files that the configuration refers to are hidden with their folder', () => {
   assert.ok(localSandbox().program);
-  const references = {
-    templates: new Map(),
-    textByValue: new Map(),
-    files: ['/srv/keys/database', '/etc/database-key'],
-  };
+  const files = ['/srv/keys/database', '/etc/database-key'];
+  const references = { byPath: new Map(), byValue: new Map(), files };
   const system = { kind: 'batch', isolation: 'bubblewrap', readOnly: ['/srv'], projects: [{ name: 'proj' }] };
   const server = { tls: { certificate: '/srv/tls/cert.pem', key: '/srv/tls/key.pem' } };
   const config = validateConfig({ server, systems: { hpc_one: system }, data: '/nowhere/data' }, 'test', references);
