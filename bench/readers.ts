@@ -1,5 +1,5 @@
-import pLimit from 'p-limit';
 import { userScopes } from '../src/domain/identity/policy.ts';
+import { createSlots } from '../src/domain/slots.ts';
 import { enrolUser } from '../src/services/identity/enrolment.ts';
 import { issueToken } from '../src/services/identity/tokens.ts';
 import { withDatabase } from '../test/support/database.ts';
@@ -23,7 +23,8 @@ export async function createReaders({ data }: BenchServer, count: number): Promi
       return { userId, token };
     };
     // Transactions that run at the same time share a commit.
-    const limit = pLimit(50);
-    return await Promise.all(Array.from({ length: count }, (_, index) => limit(create, String(400_000 + index))));
+    const slots = createSlots({ total: 50 });
+    const userIds = Array.from({ length: count }, (_, index) => String(400_000 + index));
+    return await Promise.all(userIds.map((userId) => slots.run(() => create(userId))));
   });
 }

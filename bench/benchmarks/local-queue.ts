@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pLimit from 'p-limit';
+import { createSlots } from '../../src/domain/slots.ts';
 import { createCaller } from '../../test/support/api.ts';
 import { until } from '../../test/support/until.ts';
 import type { Bench, Benchmark } from '../benchmark.ts';
@@ -78,9 +78,9 @@ function fillQueue(bursar: BenchServer, queued: number): void {
 /** The rate at which submitted jobs reach the queue of the engine. */
 async function queueingRate(bursar: BenchServer, jobs: number): Promise<number> {
   const before = countRecords(bursar);
-  const limit = pLimit(clientCount);
+  const clients = createSlots({ total: clientCount });
   const startedAt = performance.now();
-  await Promise.all(Array.from({ length: jobs }, () => limit(() => submitOne(bursar, 'true'))));
+  await Promise.all(Array.from({ length: jobs }, () => clients.run(() => submitOne(bursar, 'true'))));
   await until('all jobs are in the engine', () => countRecords(bursar) >= before + jobs || undefined);
   return jobs / ((performance.now() - startedAt) / 1000);
 }

@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pLimit from 'p-limit';
 import type { BursarError } from '../domain/errors.ts';
+import { createSlots } from '../domain/slots.ts';
 import { baseEnvironment } from './base-environment.ts';
 import { guardInput, type ProcessOptions, type RunningProcess, type StartProcess } from './process.ts';
 import {
@@ -16,7 +16,6 @@ import {
 import { runProcess } from './run-process.ts';
 import type { RunOptions, RunResult, Shell } from './shell.ts';
 import { connectionError, interruptedError, timeoutError, unavailableError } from './shell-errors.ts';
-import { requestSlot } from './slot.ts';
 import { createSshConnection } from './ssh-connection.ts';
 import { loginTimeoutMs, type SshTarget, sshArgv } from './ssh-target.ts';
 import { streamProcess } from './stream-process.ts';
@@ -47,8 +46,8 @@ const maxCloseMs = 5000;
 export function createSshShell({ environment, startProcess, ...target }: SshShellOptions): Shell {
   const sshEnvironment = { ...baseEnvironment(), ...agentVariable(process.env.SSH_AUTH_SOCK) };
   const connection = createSshConnection(target, sshEnvironment);
-  const commandLimit = pLimit(maxConcurrentCommands);
-  const killLimit = pLimit(1);
+  const commandSlots = createSlots({ total: maxConcurrentCommands });
+  const killSlots = createSlots({ total: 1 });
   const commandsToKill = new Set<{ readStatus(): RemoteStatus; deadline: number }>();
   const runningKills = new Set<Promise<void>>();
 
@@ -75,7 +74,7 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
     const deadline = performance.now() + loginTimeoutMs(target);
     while (readStatus().pid === undefined && !child.hasExited() && performance.now() < deadline) await sleep(10);
     commandsToKill.add({ readStatus, deadline });
-    await killLimit(async () => {
+    await killSlots.run(async () => {
       const commands = [...commandsToKill];
       commandsToKill.clear();
       const groups = commands.flatMap((command) => {
@@ -103,12 +102,15 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
     const { signal, timeoutMs, maxOutputBytes } = options;
     const deadline = performance.now() + timeoutMs;
     const destroyInput = guardInput(options.stdin);
-    const slot = requestSlot(commandLimit);
-    let isWaiting = true;
+    const waiting = new AbortController();
+    const slot = commandSlots.take({ signal: waiting.signal });
     try {
-      // A caller that stopped waiting must not open a connection when its turn comes.
-      const ready = slot.taken.then(() => (isWaiting ? connection.ensure() : undefined));
-      await waitFor(ready, label, signal, timeoutMs);
+      await waitFor(
+        slot.then(() => connection.ensure()),
+        label,
+        signal,
+        timeoutMs,
+      );
       const { stdout, stderr } = await runProcess(sshCommand, {
         ...options,
         ...processOptions,
@@ -126,8 +128,11 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
       }
       return { code: toExitCode(status), stdout: output.toString('utf8'), stderr: status.stderr };
     } finally {
-      isWaiting = false;
-      slot.free();
+      waiting.abort();
+      slot.then(
+        (free) => free(),
+        () => undefined,
+      );
       destroyInput();
     }
   }

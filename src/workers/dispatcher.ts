@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import pLimit, { type LimitFunction } from 'p-limit';
 import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { Outcome } from '../domain/jobs/job.ts';
 import { describeCancellation } from '../domain/jobs/transition.ts';
+import { createSlots, type Slots } from '../domain/slots.ts';
 import type { ZipSource } from '../files/zip/zip-source.ts';
 import { findInput } from '../store/jobs/inputs.ts';
 import { listSubmissionsToCancel, postponeJob } from '../store/jobs/job-queue.ts';
@@ -30,7 +30,7 @@ interface Attempt {
   /** Whether this try may have submitted the job. */
   hasReachedEngine: boolean;
   /** Limits the submissions at the same time. */
-  submissionLimit: LimitFunction;
+  submissions: Slots;
   /** Starts the release of the job, after its submission has been stored. */
   release(engineRef: string): void;
 }
@@ -46,7 +46,7 @@ export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void
   const failures = createDispatchFailures(deps, claims);
   const inProgress = new Map<number, { job: JobRecord; attempt: Attempt; dispatched: Promise<void> }>();
   const releases = new Set<Promise<void>>();
-  const submissionLimit = pLimit(maxConcurrentSubmissions);
+  const submissions = createSlots({ total: maxConcurrentSubmissions });
 
   /** Interrupts the upload of jobs that were cancelled meanwhile: it may take long, or hang. */
   async function interruptCancelled(): Promise<void> {
@@ -73,7 +73,7 @@ export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void
           stopping,
           cancelling: new AbortController(),
           hasReachedEngine: false,
-          submissionLimit,
+          submissions,
           release: (engineRef) => startRelease(job, engineRef, stopping),
         };
         const dispatched = dispatch(deps, job, attempt, failures).finally(() => {
@@ -181,7 +181,7 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, attempt: Att
   } catch (error) {
     if (!cancelling.signal.aborted || stopping.aborted) throw error;
   }
-  return await attempt.submissionLimit(() =>
+  return await attempt.submissions.run(() =>
     inActiveSpan(deps.tracing, 'submit', () => submitStaged(deps, job, attempt)),
   );
 }

@@ -1,9 +1,9 @@
-import pLimit from 'p-limit';
 import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
 import { type EndRecord, isUncertain, reconcileEnd, wasEndedBeforeStart } from '../domain/jobs/end-record.ts';
 import { applyFileLimit } from '../domain/jobs/file-limits.ts';
 import type { JobEnd } from '../domain/jobs/job.ts';
 import { type Observation, transition } from '../domain/jobs/transition.ts';
+import { createSlots } from '../domain/slots.ts';
 import { requeueJob } from '../store/jobs/job-queue.ts';
 import { findJob, type JobRecord } from '../store/jobs/jobs.ts';
 import { inSpanOf, type SpanAttributes } from '../tracing/tracing.ts';
@@ -40,7 +40,7 @@ export interface JobEnds {
  */
 export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): JobEnds {
   const { engine, system, workspaces, log } = deps;
-  const limit = pLimit(concurrency);
+  const slots = createSlots({ total: concurrency });
   const stopping = new AbortController();
   /** The jobs whose ends are being stored. */
   const inProgress = new Set<string>();
@@ -100,7 +100,7 @@ export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): J
       }
       return [];
     }
-    const stored = await Promise.all(ends.map((end) => limit(() => storeEnd(end, records.get(end.jobId)))));
+    const stored = await Promise.all(ends.map((end) => slots.run(() => storeEnd(end, records.get(end.jobId)))));
     return ends.filter((_, index) => stored[index]).map(({ jobId }) => jobId);
   }
 

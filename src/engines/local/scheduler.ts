@@ -1,4 +1,4 @@
-import pLimit from 'p-limit';
+import { createSlots } from '../../domain/slots.ts';
 import type { StartDetached } from '../../shell/process.ts';
 import type { JobList, LocalJob } from './job-list.ts';
 import type { RunSettings } from './run-job.ts';
@@ -36,7 +36,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
    * nor do those whose spawn server has ended.
    */
   const reporting = new Set<LocalJob>();
-  const exclusively = pLimit(1);
+  const { run: exclusively } = createSlots({ total: 1 });
   let checkedAt = Number.NEGATIVE_INFINITY;
   let isStopped = false;
 

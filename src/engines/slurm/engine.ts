@@ -1,7 +1,7 @@
-import pLimit, { type LimitFunction } from 'p-limit';
 import { BursarError } from '../../domain/errors.ts';
 import { refusalExitCode } from '../../domain/jobs/end-record.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
+import { createSlots } from '../../domain/slots.ts';
 import { type Engine, type EngineJob, type SubmitOptions, startDirectoryOf } from '../engine.ts';
 import { createAccountingReader } from './accounting-reader.ts';
 import { coalesce } from './coalesce.ts';
@@ -46,7 +46,7 @@ export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
   const missingJobs = createMissingJobInspector(run, now);
   const readQueue = createQueueReader(now);
   /** Serialises the submissions of each job id: two concurrent ones would both find no earlier job, and both submit. */
-  const submissionLimits = new Map<string, LimitFunction>();
+  const submissions = createSlots({ perKey: 1 });
   /** Job names by Slurm id, from the last `observe`: `discard` receives ids without names. */
   let observedNames = new Map<string, string>();
   let lastFinished: Observation[] = [];
@@ -132,13 +132,7 @@ export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
       if (!isJobName(jobId)) {
         throw new BursarError('job_refused', `The job id ${JSON.stringify(jobId)} cannot be used as a Slurm job name`);
       }
-      const limit = submissionLimits.get(jobId) ?? pLimit(1);
-      submissionLimits.set(jobId, limit);
-      try {
-        return await limit(() => submit(job, signal, options));
-      } finally {
-        if (limit.activeCount + limit.pendingCount === 0) submissionLimits.delete(jobId);
-      }
+      return await submissions.run(() => submit(job, signal, options), { key: jobId });
     },
 
     release: releaser.release,

@@ -1,4 +1,4 @@
-import pLimit, { type LimitFunction } from 'p-limit';
+import { createSlots } from '../../domain/slots.ts';
 import type { Workspaces } from './workspaces.ts';
 
 /** Removes the workspaces of jobs that need no files any more, without making anybody wait for the file system. */
@@ -14,7 +14,7 @@ export function createFileRemover(
   workspacesByHpc: ReadonlyMap<string, Workspaces>,
   log: { warn(fields: object, message: string): void },
 ): FileRemover {
-  const limits = new Map<string, LimitFunction>([...workspacesByHpc.keys()].map((hpc) => [hpc, pLimit(1)]));
+  const removals = createSlots({ perKey: 1 });
   /** By job id: a repeated request joins the removal that it asks for. */
   const pending = new Map<string, Promise<void>>();
   const stopping = new AbortController();
@@ -31,9 +31,8 @@ export function createFileRemover(
 
   return {
     remove(hpc, jobId) {
-      const limit = limits.get(hpc);
-      if (limit === undefined || pending.has(jobId)) return;
-      const removal = limit(() => removeNow(hpc, jobId)).finally(() => pending.delete(jobId));
+      if (pending.has(jobId)) return;
+      const removal = removals.run(() => removeNow(hpc, jobId), { key: hpc }).finally(() => pending.delete(jobId));
       pending.set(jobId, removal);
     },
     async stop() {

@@ -1,3 +1,4 @@
+import { createSlots } from '../../domain/slots.ts';
 import type { InputCheckOptions } from '../../files/zip/check-input.ts';
 import { createAbandonedClaims, type IdempotentRequest } from '../idempotency.ts';
 import type { Owner, PathScope } from '../scope.ts';
@@ -10,7 +11,6 @@ import { type JobSummaryQuery, listJobSummaries } from './job-summaries.ts';
 import { type JobListQuery, listJobs, readJob } from './read-jobs.ts';
 import { type Submission, type SubmissionDeps, submitJob } from './submit-job.ts';
 import { readTimeline } from './timeline.ts';
-import { createUserQueue } from './user-queue.ts';
 
 export interface JobServiceDeps
   extends Omit<SubmissionDeps, 'checkInput' | 'abandonedClaims'>,
@@ -27,14 +27,15 @@ export function createJobService(deps: JobServiceDeps) {
   const { db, systems, userTopic } = deps;
   const submissionDeps = { ...deps, checkInput: createInputCheck(deps), abandonedClaims: createAbandonedClaims() };
   const lists = { db, systems, jobListCache: createJobListCache(deps.jobListCacheBytes) };
-  const enqueueSearch = createUserQueue(1);
+  /** By user: searches may read much, and many of one user at once would delay the requests of everybody. */
+  const searches = createSlots({ perKey: 1 });
   return {
     list: (owner: Owner, scope: PathScope, query: JobListQuery) => listJobs(lists, owner, scope, query),
     /** `caller` is the user who reads them; `owner` is undefined for the jobs of all users. */
     listSummaries(caller: string, owner: Owner, scope: PathScope, query: JobSummaryQuery, signal: AbortSignal) {
       const list = () => listJobSummaries({ db, systems }, owner, scope, query, signal);
       const mayReadAllJobs = query.search !== undefined || query.jobIdPrefix !== undefined;
-      return mayReadAllJobs ? enqueueSearch(caller, list) : list();
+      return mayReadAllJobs ? searches.run(list, { key: caller }) : list();
     },
     read: (owner: Owner, project: Required<PathScope>, jobId: string) => readJob(db, systems, owner, project, jobId),
     timeline: (owner: Owner, project: Required<PathScope>, jobId: string) =>

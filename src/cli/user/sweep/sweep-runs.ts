@@ -1,5 +1,5 @@
-import pLimit from 'p-limit';
 import { ApiError, type Bursar, type Job } from '#client';
+import { createSlots } from '../../../domain/slots.ts';
 import type { TargetedSettings } from '../submit/choose-system.ts';
 import type { Combination } from '../submit/parameters.ts';
 import { attemptTag, type SweepJournal, submissionKey, sweepTag } from './sweep-journal.ts';
@@ -37,8 +37,8 @@ export async function loadRuns(
   const hasEntries = planned.some(({ combination }) => journal.find(combination) !== undefined);
   if (hasEntries)
     for await (const job of client.jobs({ tag: [sweepTag(journal.sweepId)], signal })) jobs.set(job.job_id, job);
-  const limit = pLimit(concurrentReads);
-  return await Promise.all(planned.map((run) => limit(() => loadRun(client, journal, run, jobs, signal))));
+  const reads = createSlots({ total: concurrentReads });
+  return await Promise.all(planned.map((run) => reads.run(() => loadRun(client, journal, run, jobs, signal))));
 }
 
 async function loadRun(

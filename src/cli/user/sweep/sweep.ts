@@ -1,7 +1,7 @@
 import { basename, resolve } from 'node:path';
-import pLimit from 'p-limit';
 import { ApiError, type Bursar, type System, saveFiles } from '#client';
 import { formatCharge } from '../../../domain/format-amount.ts';
+import { createSlots } from '../../../domain/slots.ts';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
 import { latestEvent } from '../events/latest-event.ts';
@@ -55,7 +55,7 @@ export async function run(context: Context, options: SweepOptions): Promise<void
   const columns = sweepColumns(sweep.parameterNames, options.collect !== undefined);
   const view = createSweepView(context, runs, columns);
   context.detachMessage = 'The jobs that are submitted run on. Run the same command again: it goes on where it was.';
-  const limitDownloads = pLimit(concurrentDownloads);
+  const downloads = createSlots({ total: concurrentDownloads });
   const scheduler = createScheduler({
     client,
     journal,
@@ -76,7 +76,7 @@ export async function run(context: Context, options: SweepOptions): Promise<void
     onEnd: async (ended) => {
       if (options.collect === undefined || !hasSucceeded(ended)) return;
       const folder = resolve(options.collect);
-      await limitDownloads(() => collectResults(context, client, journal, ended, folder));
+      await downloads.run(() => collectResults(context, client, journal, ended, folder));
       view.update();
     },
     signal,

@@ -1,12 +1,12 @@
 import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { BursarError } from '../../../domain/errors.ts';
+import { createSlots } from '../../../domain/slots.ts';
 import type { Shell } from '../../../shell/shell.ts';
 import { requireJobId } from '../../safe-paths.ts';
 import { exactLength } from '../file-streams.ts';
 import { countLinks, createHardLinkCheck } from '../hard-links.ts';
 import { clampTimeMs, fileNotFound, limitEntries, type WorkspaceReader } from '../workspace-reader.ts';
-import { createFairSlots } from './fair-slots.ts';
 import { type FindRecord, parseFindOutput } from './find-output.ts';
 import { archiveScript, enterScript, findLinkedScript, findScript, readScript } from './read-scripts.ts';
 import { createScriptRunner, type RunScript, type ScriptRunnerOptions } from './script-runner.ts';
@@ -15,10 +15,10 @@ import { readTarEntries } from './tar-entries.ts';
 /** The client of a download that stalled can resume it. */
 const idleTimeoutMs = 120_000;
 /** Of output that clients read at their own speed. Lists do not wait for downloads and archives. */
-const downloadSlots = { total: 4, perUser: 2 };
-const listSlots = { total: 3, perUser: 2 };
+const downloadSlots = { total: 4, perKey: 2 };
+const listSlots = { total: 3, perKey: 2 };
 /** Of output that this process reads at once. Who has one of these must never wait for another one. */
-const querySlots = { total: 4, perUser: 2 };
+const querySlots = { total: 4, perKey: 2 };
 /** A third of a large send buffer, at this rate, takes less than the pause. */
 const defaultMinRate = { bytesPerSecond: 50_000, maxPauseMs: 40_000 };
 /** After this time a change gets a new timestamp. `now` of the remote host has a resolution of whole seconds. */
@@ -43,9 +43,9 @@ export function createRemoteReader(
 ): WorkspaceReader {
   // Separate slots: a client that reads slowly, or not at all, delays neither logs nor the checks of other requests.
   const common = { timeoutMs, idleTimeoutMs, minRate };
-  const runDownload = createScriptRunner(shell, { ...common, slots: createFairSlots(downloadSlots) });
-  const runList = createScriptRunner(shell, { ...common, slots: createFairSlots(listSlots) });
-  const runQuery = createScriptRunner(shell, { ...common, slots: createFairSlots(querySlots) });
+  const runDownload = createScriptRunner(shell, { ...common, slots: createSlots(downloadSlots) });
+  const runList = createScriptRunner(shell, { ...common, slots: createSlots(listSlots) });
+  const runQuery = createScriptRunner(shell, { ...common, slots: createSlots(querySlots) });
 
   async function openAt(
     run: RunScript,

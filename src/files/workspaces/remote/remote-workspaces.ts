@@ -2,13 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
-import pLimit from 'p-limit';
 import { BursarError } from '../../../domain/errors.ts';
 import type { WorkspaceUsage } from '../../../domain/jobs/file-limits.ts';
+import { createSlots } from '../../../domain/slots.ts';
 import { msPerHour } from '../../../domain/units.ts';
 import { createLocalShell } from '../../../shell/local-shell.ts';
 import type { RunResult, Shell } from '../../../shell/shell.ts';
-import { takeSlot } from '../../../shell/slot.ts';
 import { toFileSystemError } from '../../file-system-errors.ts';
 import { requireJobId } from '../../safe-paths.ts';
 import { unpackZip } from '../../zip/unzip.ts';
@@ -17,7 +16,6 @@ import type { ZipSource } from '../../zip/zip-source.ts';
 import { idleTimeout } from '../file-streams.ts';
 import { removeTree } from '../remove-tree.ts';
 import { toJobIds, type Workspaces } from '../workspaces.ts';
-import { createFairSlots } from './fair-slots.ts';
 import { createRemoteReader, type MinRate } from './remote-reader.ts';
 import { commitScript, listScript, measureScript, removeScript, unpackScript } from './write-scripts.ts';
 
@@ -42,7 +40,7 @@ const transferTimeoutMs = msPerHour;
 const transferIdleTimeoutMs = 120_000;
 const maxOutputBytes = 64_000_000;
 /** Fewer than the shell allows, so that a file system that hangs does not delay the scheduler's commands. */
-const uploadSlots = { total: 3, perUser: 2 };
+const uploadSlots = { total: 3, perKey: 2 };
 /** Apart from uploads, which can take long: the end of a job waits for the size of its files. */
 const commandConcurrency = 2;
 /** Their paths fit into a command line. */
@@ -62,8 +60,8 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
   const workspacePath = (jobId: string) => posix.join(root, requireJobId(jobId));
   const stagingPath = (jobId: string) => join(staging, requireJobId(jobId));
 
-  const uploads = createFairSlots(uploadSlots);
-  const commands = pLimit(commandConcurrency);
+  const uploads = createSlots(uploadSlots);
+  const commands = createSlots({ total: commandConcurrency });
 
   async function runScript(
     action: string,
@@ -85,24 +83,13 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
   async function upload(jobId: string, signal: AbortSignal, owner: string, openTar?: () => Promise<Readable>) {
     const action = 'create the workspace of the job';
     const attempt = randomBytes(8).toString('hex');
-    const freeSlot = await uploads.take(owner, signal);
-    try {
+    const uploadNow = async () => {
       const tar = await openTar?.();
       const kind = tar === undefined ? 'empty' : 'tar';
       await runScript(action, unpackScript, [workspacePath(jobId), attempt, kind], signal, tar);
       await runScript(action, commitScript, [workspacePath(jobId), attempt], signal);
-    } finally {
-      freeSlot();
-    }
-  }
-
-  async function inCommandSlot<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const freeSlot = await takeSlot(commands, signal);
-    try {
-      return await work();
-    } finally {
-      freeSlot();
-    }
+    };
+    await uploads.run(uploadNow, { key: owner, signal });
   }
 
   async function packFolder(folder: string, signal: AbortSignal): Promise<Readable> {
@@ -150,9 +137,8 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
       for (let start = 0; start < jobIds.length; start += jobsPerMeasurement) {
         const chunk = jobIds.slice(start, start + jobsPerMeasurement);
         const args = [String(maxEntries), ...chunk.map(workspacePath)];
-        const output = await inCommandSlot(signal, () =>
-          runScript('measure the files of jobs', measureScript, args, signal),
-        );
+        const measure = () => runScript('measure the files of jobs', measureScript, args, signal);
+        const output = await commands.run(measure, { signal });
         for (const [index, line] of output.trimEnd().split('\n').entries()) {
           const [bytes = 0, entries = 0] = line.split(' ').map(Number);
           usages.set(chunk[index] ?? '', { bytes, entries });
@@ -163,7 +149,8 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
 
     async list(signal) {
       await mkdir(staging, { recursive: true, mode: 0o700 });
-      const output = await inCommandSlot(signal, () => runScript('list the files of jobs', listScript, [root], signal));
+      const list = () => runScript('list the files of jobs', listScript, [root], signal);
+      const output = await commands.run(list, { signal });
       const remoteNames = output.split('\n');
       return toJobIds([...remoteNames, ...(await readdir(staging))]);
     },
@@ -171,7 +158,7 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
     async remove(jobId, signal) {
       await removeTree(stagingPath(jobId));
       const [action, path] = ['remove the files of a job', workspacePath(jobId)];
-      await inCommandSlot(signal, () => runScript(action, removeScript, [path], signal));
+      await commands.run(() => runScript(action, removeScript, [path], signal), { signal });
     },
   };
 }

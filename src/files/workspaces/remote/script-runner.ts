@@ -1,8 +1,8 @@
 import { pipeline, type Readable } from 'node:stream';
+import type { Slots } from '../../../domain/slots.ts';
 import type { Shell } from '../../../shell/shell.ts';
 import { timeoutError, unavailableError } from '../../../shell/shell-errors.ts';
 import { idleTimeout, type MinimumRate, minimumRate } from '../file-streams.ts';
-import type { FairSlots } from './fair-slots.ts';
 
 /** The output of a script: its first line, and the rest as a stream. */
 export interface ScriptOutput {
@@ -15,8 +15,8 @@ const tooSlow =
   'The transfer was too slow while others waited for theirs. Try again later; a download can be resumed with a Range header.';
 
 export interface ScriptRunnerOptions {
-  /** For the streams that may be open, because an ssh connection allows few sessions. */
-  slots: FairSlots;
+  /** By user, for the streams that may be open, because an ssh connection allows few sessions. */
+  slots: Slots;
   /** Time limit for the first line, including the wait for a slot: the file system may hang. */
   timeoutMs: number;
   /** A stream that stalls this long is ended. */
@@ -65,7 +65,7 @@ export function createScriptRunner(shell: Shell, options: ScriptRunnerOptions): 
     const anySignal = AbortSignal.any([signal, timeout.signal]);
     let freeSlot: (() => void) | undefined;
     try {
-      freeSlot = await slots.take(user, anySignal);
+      freeSlot = await slots.take({ key: user, signal: anySignal });
       return await start(['sh', '-c', script, 'sh', ...args], anySignal, freeSlot);
     } catch (error) {
       if (!timeout.signal.aborted) throw error;

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import type { JWTPayload } from 'jose';
 import { LRUCache } from 'lru-cache';
-import pLimit from 'p-limit';
 import type { OidcConfig } from '../../../config/oidc-schema.ts';
+import { createSlots } from '../../../domain/slots.ts';
 import type { Discovery, ServerMetadata } from './discovery.ts';
 import { fetchJson, ResponseError } from './fetch-json.ts';
 import { invalidToken, ProviderFailure } from './provider-failure.ts';
@@ -28,7 +28,7 @@ interface CachedResult {
  * undefined if the issuer does not know the token. Results are cached for a short time, by the hash of the token.
  */
 export function createIntrospection(discovery: Discovery, provider: OidcConfig, now: () => number) {
-  const limit = pLimit(concurrency);
+  const slots = createSlots({ total: concurrency });
   const results = new LRUCache<string, CachedResult>({ max: maxTokens });
   let failedAt = Number.NEGATIVE_INFINITY;
   let failure: unknown;
@@ -51,7 +51,7 @@ export function createIntrospection(discovery: Discovery, provider: OidcConfig, 
     const key = hash('sha256', token);
     const cached = results.get(key);
     if (cached !== undefined && now() < cached.until) return cached.result;
-    const entry: CachedResult = { result: limit(() => introspect(token)), until: Number.POSITIVE_INFINITY };
+    const entry: CachedResult = { result: slots.run(() => introspect(token)), until: Number.POSITIVE_INFINITY };
     results.set(key, entry);
     entry.result.then(
       (response) => {
