@@ -36,6 +36,20 @@ module.exports = {
       to: { pathNot: '^src/domain/' },
     },
     {
+      name: 'http-server-is-the-outermost',
+      comment: 'src/http/server puts the other folders of src/http together: none of them imports it',
+      severity: 'error',
+      from: { path: '^src/http/(?!server/)' },
+      to: { path: '^src/http/server/' },
+    },
+    {
+      name: 'http-limits-are-independent',
+      comment: 'src/http/limits imports no other folder of src/http',
+      severity: 'error',
+      from: { path: '^src/http/limits/' },
+      to: { path: '^src/http/(?!limits/)' },
+    },
+    {
       name: 'users-commands-have-no-server-code',
       comment:
         'users run these commands without a server: they import the client, the domain, the contract and the zip rules',

@@ -109,8 +109,8 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
       log_follower: { perUser: limits.logFollowers, total: limits.totalLogFollowers },
       event_listener: { perUser: events.listenersPerUser, total: events.totalListeners },
     },
-    connectionLimits: {
-      ...limits,
+    connectionLimits: limits,
+    slowReaderLimits: {
       windowMs: limits.slowReaderSeconds * 1000,
       minBytes: limits.slowReaderKb * bytesPerKb,
       maxWaitingBytes: limits.unreadResponsesMb * 1000 * bytesPerKb,

@@ -222,7 +222,7 @@ export const ConfigSchema = Type.Object(
       ),
       slowReaderSeconds: positiveInt(
         60,
-        'A client that takes less than `slowReaderKb` of a waiting response within this time is disconnected. Bytes ' +
+        'A client that takes a waiting response more slowly than `slowReaderKb` within this time is disconnected. Bytes ' +
           'that it took faster count for the time after them, for at most ten times this time.',
       ),
       slowReaderKb: positiveInt(64, 'See `slowReaderSeconds`.'),

@@ -1,7 +1,7 @@
 import swagger from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import Type, { type TObject } from 'typebox';
-import type { RateLimits } from '../server/rate-limits.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
 import { completeDocument, type ExampleSystem } from './complete-document.ts';
 import { componentSchemas, stageSchema } from './component-schemas.ts';
 import { registerDocsPages } from './docs-page.ts';

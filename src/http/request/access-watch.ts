@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
 import type { Topic } from '../../services/events/topic.ts';
 import type { AccessService } from '../../services/identity/access.ts';
-import { requestSignal } from '../server/abort-signals.ts';
+import { requestSignal } from './abort-signals.ts';
 import { type Authenticate, callerOf } from './authentication.ts';
 import { projectOf } from './path-params.ts';
 

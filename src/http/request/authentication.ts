@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
 import type { Actor, Caller } from '../../services/identity/actor.ts';
 import type { Credentials } from '../../services/identity/authenticate.ts';
-import type { RateLimits } from '../server/rate-limits.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
 import type { Browser } from './browser.ts';
 
 /** Turns the token or the session of a request into the caller. Rejects if it is not valid. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import { requestSignal } from '../server/abort-signals.ts';
+import { requestSignal } from '../request/abort-signals.ts';
 import { sendEmpty } from './send.ts';
 
 export interface ServerSentEvent {

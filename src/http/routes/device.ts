@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import Type, { type Static } from 'typebox';
 import type { DeviceFlow } from '../../services/identity/device-flow.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
 import type { Authenticate } from '../request/authentication.ts';
 import type { Browser } from '../request/browser.ts';
 import { findSignedIn, type SignedIn } from '../request/signed-in.ts';
 import { html, sendPage } from '../response/page.ts';
-import type { RateLimits } from '../server/rate-limits.ts';
 import { addResource } from './resource.ts';
 
 export interface DeviceRouteDeps {

@@ -4,14 +4,14 @@ import { BursarError } from '../../domain/errors.ts';
 import type { EventService } from '../../services/events/event-service.ts';
 import type { EventPosition, StreamedEvent } from '../../services/events/read-events.ts';
 import type { AccessService } from '../../services/identity/access.ts';
+import type { OpenRequests } from '../limits/open-requests.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
+import { closingSignal } from '../request/abort-signals.ts';
 import type { AccessWatch } from '../request/access-watch.ts';
 import { actorOf } from '../request/authentication.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { sendJson } from '../response/send.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
-import { closingSignal } from '../server/abort-signals.ts';
-import type { OpenRequests } from '../server/open-requests.ts';
 import { addResource } from './resource.ts';
 
 export interface EventRouteOptions {

@@ -5,7 +5,9 @@ import { publicFile } from '../../contract/file.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import type { FileRequest, ListedFile } from '../../services/jobs/read-files.ts';
+import type { OpenRequests } from '../limits/open-requests.ts';
 import { describeRoute, notModified, selectHeaders } from '../openapi/describe-route.ts';
+import { requestSignal } from '../request/abort-signals.ts';
 import { actorOf } from '../request/authentication.ts';
 import { authorize } from '../request/authorization.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
@@ -13,8 +15,6 @@ import { jobIdOf, jobParams, projectScope } from '../request/path-params.ts';
 import { streamJsonArray } from '../response/json-array.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendFile, setDownloadHeaders } from '../response/send-file.ts';
-import { requestSignal } from '../server/abort-signals.ts';
-import type { OpenRequests } from '../server/open-requests.ts';
 import { addResource } from './resource.ts';
 
 const binary = { schema: Type.String({ format: 'binary' }) };

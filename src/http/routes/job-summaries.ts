@@ -4,12 +4,12 @@ import { toJobSummaryPageJson } from '../../contract/job-summary.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import { describeRoute, describeVersioned } from '../openapi/describe-route.ts';
+import { requestSignal } from '../request/abort-signals.ts';
 import { actorOf } from '../request/authentication.ts';
 import { formatCursor, parseSummaryQuery, summaryQuery } from '../request/list-query.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { queryScope, scopeQuery, userQuery } from '../request/path-params.ts';
 import { sendTagged } from '../response/conditional.ts';
-import { requestSignal } from '../server/abort-signals.ts';
 import { addResource } from './resource.ts';
 
 /** Pages of jobs, newest first, with the fields that a table of jobs shows besides. */

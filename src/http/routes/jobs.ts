@@ -6,6 +6,7 @@ import type { AccessService } from '../../services/identity/access.ts';
 import type { JobAction } from '../../services/jobs/find-job.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { PathScope } from '../../services/scope.ts';
+import type { OpenRequests } from '../limits/open-requests.ts';
 import { describeJson, describeRoute, describeVersioned } from '../openapi/describe-route.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotentRequest, keyAndTarget, keyHeader } from '../request/idempotency-key.ts';
@@ -25,7 +26,6 @@ import {
 import { submissionHeaders, submissionSchema, zipBody } from '../request/submission.ts';
 import { sendTagged, sendVersioned } from '../response/conditional.ts';
 import { sendJson } from '../response/send.ts';
-import type { OpenRequests } from '../server/open-requests.ts';
 import { addResource, type Handler, type Handlers } from './resource.ts';
 
 const JobList = Type.Array(Type.Ref('Job'));

@@ -5,7 +5,9 @@ import { patterns } from '../../contract/patterns.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
+import type { OpenRequests } from '../limits/open-requests.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
+import { closingSignal, requestSignal } from '../request/abort-signals.ts';
 import type { AccessWatch } from '../request/access-watch.ts';
 import { actorOf } from '../request/authentication.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
@@ -13,8 +15,6 @@ import { jobIdOf, jobParams, projectScope } from '../request/path-params.ts';
 import { toLogEvents } from '../response/log-events.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendEvents } from '../response/sse.ts';
-import { closingSignal, requestSignal } from '../server/abort-signals.ts';
-import type { OpenRequests } from '../server/open-requests.ts';
 import { addResource } from './resource.ts';
 
 const LogQuery = Type.Object({

@@ -3,9 +3,9 @@ import Type from 'typebox';
 import type { OAuthErrorCode } from '../../contract/oauth.ts';
 import { formatScopes, parseScopeList, tokenScopes, userScopes } from '../../domain/identity/policy.ts';
 import type { DeviceFlow } from '../../services/identity/device-flow.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
 import type { Browser } from '../request/browser.ts';
-import type { RateLimits } from '../server/rate-limits.ts';
 import { addResource } from './resource.ts';
 
 export interface OAuthRouteDeps {

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import Type, { type Static } from 'typebox';
 import type { OpenIdSignIn } from '../../services/identity/openid-sign-in.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
 import { type Browser, startPage, toLocalPath } from '../request/browser.ts';
-import type { RateLimits } from '../server/rate-limits.ts';
 import { addResource } from './resource.ts';
 
 export interface OpenIdSignInRouteDeps {

@@ -2,8 +2,8 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import Type from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
-import type { RateLimits } from '../server/rate-limits.ts';
 import { addResource } from './resource.ts';
 
 const Ok = Type.Object({ status: Type.Literal('ok') }, { examples: [{ status: 'ok' }] });

@@ -4,12 +4,12 @@ import { BursarError } from '../../domain/errors.ts';
 import type { OpenIdSignIn, SignInIssuer } from '../../services/identity/openid-sign-in.ts';
 import type { SessionService } from '../../services/identity/sessions.ts';
 import type { SignInLinkService } from '../../services/identity/sign-in-links.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
 import type { Authenticate } from '../request/authentication.ts';
 import { type Browser, startPage, toLocalPath } from '../request/browser.ts';
 import { findSignedIn } from '../request/signed-in.ts';
 import { type Html, html, sendPage } from '../response/page.ts';
-import type { RateLimits } from '../server/rate-limits.ts';
 import { addResource } from './resource.ts';
 
 export interface SignInRouteDeps {

@@ -12,6 +12,8 @@ export interface ConnectionErrorDeps {
   log: FastifyBaseLogger;
   /** The IP address of the client. */
   address(request: IncomingMessage): string;
+  /** The connection under a stream with TLS whose handshake has failed. */
+  connectionOf(stream: Socket): Socket | undefined;
   onServed(served: ServedRequest): void;
 }
 
@@ -19,7 +21,7 @@ export interface ConnectionErrorDeps {
  * Responds to requests that cannot be parsed: headers too large, not HTTP, too slow. If a response to an earlier,
  * complete request is in progress on the same connection, it is sent first.
  */
-export function createConnectionErrorHandler({ log, address, onServed }: ConnectionErrorDeps) {
+export function createConnectionErrorHandler({ log, address, connectionOf, onServed }: ConnectionErrorDeps) {
   const responses = new WeakMap<Socket, ServerResponse>();
   const rejected = new WeakSet<Socket>();
 
@@ -31,7 +33,7 @@ export function createConnectionErrorHandler({ log, address, onServed }: Connect
       response.once('close', () => socket.destroySoon());
       return;
     }
-    const plainSocket = error.code === 'ERR_SSL_HTTP_REQUEST' ? transportOf(socket) : undefined;
+    const plainSocket = error.code === 'ERR_SSL_HTTP_REQUEST' ? connectionOf(socket) : undefined;
     if (plainSocket?.writable) {
       rejectPlainHttp(plainSocket);
       return;
@@ -93,11 +95,6 @@ export function createConnectionErrorHandler({ log, address, onServed }: Connect
       if (response.socket !== null) responses.set(response.socket, response);
     },
   };
-}
-
-/** The socket under a stream with TLS. No public field of Node has it. */
-export function transportOf(stream: Socket): Socket | undefined {
-  return (stream as Socket & { _parent?: Socket | null })._parent ?? undefined;
 }
 
 /**

@@ -19,6 +19,8 @@ import type { UserService } from '../../services/identity/user-service.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { SystemService } from '../../services/systems/system-service.ts';
+import { createOpenRequests, type OpenRequestLimits } from '../limits/open-requests.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
 import { createAccessWatch } from '../request/access-watch.ts';
 import { type Authenticate, credentialsOf, requireAuthentication } from '../request/authentication.ts';
 import { requireAccess } from '../request/authorization.ts';
@@ -45,8 +47,6 @@ import { adminSystemRoutes, systemRoutes } from '../routes/systems.ts';
 import { userRoutes } from '../routes/users.ts';
 import { webAppRoutes } from '../routes/web-app.ts';
 import { adminWebhookRoutes, webhookRoutes } from '../routes/webhooks.ts';
-import { createOpenRequests, type OpenRequestLimits } from './open-requests.ts';
-import type { RateLimits } from './rate-limits.ts';
 
 export interface Services {
   access: AccessService;

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../services/identity/actor.ts';
-import type { RateLimits } from './rate-limits.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
 import { type ServedRequest, takeSentBytes } from './served-request.ts';
 
 interface CachedResponse {

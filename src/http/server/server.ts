@@ -1,4 +1,7 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import proxyAddr from '@fastify/proxy-addr';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyError,
@@ -14,6 +17,9 @@ import type { Metrics } from '../../metrics/metrics.ts';
 import type { RefusedRequest } from '../../services/identity/refusal-recorder.ts';
 import { isRefusedAccess } from '../../services/identity/refused-access.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
+import { type ConnectionLimits, limitConnections } from '../limits/connections.ts';
+import { createRateLimits, type RateLimitSettings } from '../limits/rate-limits.ts';
+import { type SlowReaderLimits, watchSlowReaders } from '../limits/slow-readers.ts';
 import type { ExampleSystem } from '../openapi/complete-document.ts';
 import { registerOpenApi } from '../openapi/register.ts';
 import { drainBody } from '../request/drain-body.ts';
@@ -22,12 +28,9 @@ import { sendErrorPage, sendProblem } from '../response/send-error.ts';
 import { type MetricsOptions, probeRoutes } from '../routes/probes.ts';
 import { type AccessLogSettings, createAccessLog, loggablePath } from './access-log.ts';
 import type { Certificate } from './certificate.ts';
-import { clientAddress } from './client-network.ts';
-import { createConnectionErrorHandler } from './connection-errors.ts';
-import { type ConnectionLimits, superviseConnections } from './connections.ts';
+import { createConnectionErrorHandler, endWithProblem } from './connection-errors.ts';
 import { lazyValidators } from './lazy-validators.ts';
 import { checkQueryParameters } from './query-parameters.ts';
-import { createRateLimits, type RateLimitSettings } from './rate-limits.ts';
 import { type RouteDeps, registerRoutes } from './register-routes.ts';
 import { toRequestId } from './request-id.ts';
 import { createRequestSpans } from './request-spans.ts';
@@ -51,6 +54,7 @@ export interface ServerDeps extends Omit<RouteDeps, 'hasTls'> {
   trustProxy: readonly string[];
   rateLimits: RateLimitSettings;
   connectionLimits: ConnectionLimits;
+  slowReaderLimits: SlowReaderLimits;
   registry: Pick<Metrics, 'gauge' | 'counter' | 'setGauge' | 'increment'>;
   /** Changes with every commit to the database. Undefined if the database cannot tell. */
   commitVersion: (() => unknown) | undefined;
@@ -85,7 +89,12 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     deps.onServed(served);
     logAccess(served);
   };
-  const connections = createConnectionErrorHandler({ log: deps.log, address, onServed });
+  const connectionErrors = createConnectionErrorHandler({
+    log: deps.log,
+    address,
+    connectionOf: (stream) => connections.connectionOf(stream),
+    onServed,
+  });
   const spans = createRequestSpans(deps.tracing);
   const cache = createResponseCache({
     commitVersion: deps.commitVersion,
@@ -123,7 +132,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     requestTimeout: deps.requestTimeoutMs,
     return503OnClosing: false,
     genReqId: ({ headers }) => toRequestId(headers['x-request-id']),
-    clientErrorHandler: connections.rejectRequest,
+    clientErrorHandler: connectionErrors.rejectRequest,
     frameworkErrors: (error, request, reply) => {
       // A path that cannot be percent-decoded matches no route.
       const message = 'The path is not well-formed. Send it percent-encoded.';
@@ -158,7 +167,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     reportServed(request, reply, onServed);
     spans.onRequest(request, reply);
     cache.onRequest(request);
-    connections.track(reply.raw);
+    connectionErrors.track(reply.raw);
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
     if (request.is404) return done(notFound(request, reply) as Error);
     if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return done();
@@ -188,19 +197,41 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     return reply;
   });
   cache.install(app.server);
-  superviseConnections(app, {
-    limits: deps.connectionLimits,
-    log: deps.log,
-    onCount: (count) => deps.registry.setGauge('bursar_connections', {}, count),
-    onCut: (reason) => deps.registry.increment('bursar_connections_cut_total', { reason }),
-  });
-  app.server.on('checkExpectation', connections.rejectExpectation);
+  const connections = applyConnectionLimits(app, deps);
+  app.server.on('checkExpectation', connectionErrors.rejectExpectation);
 
   checkQueryParameters(app);
   if (deps.servesCallers) await registerOpenApi(app, deps.version, deps.systems, limits);
   await app.register(async (instance) => probeRoutes(instance, { ...deps, limits }));
   if (deps.servesCallers) await registerRoutes(app, { ...deps, hasTls: deps.certificate !== undefined }, limits);
   return app;
+}
+
+function applyConnectionLimits(
+  app: FastifyInstance,
+  { connectionLimits, slowReaderLimits, registry, log }: ServerDeps,
+) {
+  const connections = limitConnections(app.server, {
+    limits: connectionLimits,
+    onCount: (count) => registry.setGauge('bursar_connections', {}, count),
+    onRefusal: () => registry.increment('bursar_connections_cut_total', { reason: 'too_many_connections' }),
+    endWithError: (socket, error) => endWithProblem(socket, error, randomUUID()),
+  });
+  const stopWatch = watchSlowReaders(connections.streams, slowReaderLimits, (socket) => {
+    registry.increment('bursar_connections_cut_total', { reason: 'slow_reader' });
+    log.info({ address: socket.remoteAddress }, 'client disconnected: it reads its response too slowly');
+    socket.destroy();
+  });
+  app.addHook('preClose', async () => connections.closeUnused());
+  app.addHook('onClose', async () => stopWatch());
+  return connections;
+}
+
+/** The address that Fastify's `request.ip` is, for requests that Fastify does not see. */
+function clientAddress(trustProxy: readonly string[]): (request: IncomingMessage) => string {
+  if (trustProxy.length === 0) return ({ socket }) => socket.remoteAddress ?? '';
+  const isTrusted = proxyAddr.compile([...trustProxy]);
+  return (request) => proxyAddr(request, isTrusted);
 }
 
 /** Creates Fastify on a server with or without TLS: only the type of `app.server` differs, which also speaks HTTP/1.1. */

@@ -4,8 +4,8 @@ import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify from 'fastify';
+import { closingSignal } from '../../../src/http/request/abort-signals.ts';
 import { formatEvent, type ServerSentEvent, sendEvents } from '../../../src/http/response/sse.ts';
-import { closingSignal } from '../../../src/http/server/abort-signals.ts';
 import { parseSse } from '../../support/parse-sse.ts';
 import { until } from '../../support/until.ts';
 

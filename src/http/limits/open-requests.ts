@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
+import { createSlots } from '../../domain/slots.ts';
 
 /** Requests that last, and hold memory, a file or a command meanwhile. */
 export type OpenRequestKind = 'upload' | 'download' | 'log_follower' | 'event_listener';
@@ -63,41 +64,28 @@ const wordings: Record<OpenRequestKind, Wording> = {
 };
 
 export function createOpenRequests({ limits, gauge, onRefusal, onDownload }: OpenRequestDeps): OpenRequests {
-  const counts = new Map<string, number>();
-  const gauges = {
-    upload: gauge('upload'),
-    download: gauge('download'),
-    log_follower: gauge('log_follower'),
-    event_listener: gauge('event_listener'),
-  };
-  const add = (key: string, change: 1 | -1): number => {
-    const count = (counts.get(key) ?? 0) + change;
-    if (count === 0) counts.delete(key);
-    else counts.set(key, count);
-    return count;
-  };
-
-  function requireSlot(kind: OpenRequestKind, userId: string): void {
+  const createKind = (kind: OpenRequestKind) => {
     const { perUser, total } = limits[kind];
-    const { code, noun, advice, retryAfterSeconds } = wordings[kind];
-    const options = { transient: true, retryAfterSeconds };
-    if ((counts.get(`${kind} ${userId}`) ?? 0) >= perUser) {
-      onRefusal(kind);
-      throw new BursarError(code, `You have ${perUser} open ${noun}, which is the limit. ${advice}`, options);
-    }
-    if ((counts.get(kind) ?? 0) < total) return;
-    onRefusal(kind);
-    const message = `The server has ${total} open ${noun} of all users, which is the limit. Try again later.`;
-    throw new BursarError('server_busy', message, options);
-  }
+    return { slots: createSlots({ perKey: perUser, total }), gauge: gauge(kind) };
+  };
+  const kinds = {
+    upload: createKind('upload'),
+    download: createKind('download'),
+    log_follower: createKind('log_follower'),
+    event_listener: createKind('event_listener'),
+  };
 
   function open(kind: OpenRequestKind, userId: string): () => void {
-    requireSlot(kind, userId);
-    add(`${kind} ${userId}`, 1);
-    gauges[kind].set(add(kind, 1));
+    const { slots, gauge: count } = kinds[kind];
+    const free = slots.tryTake(userId);
+    if (free === undefined) {
+      onRefusal(kind);
+      throw refusal(kind, limits[kind], slots.countTaken(userId));
+    }
+    count.set(slots.countTaken());
     return () => {
-      add(`${kind} ${userId}`, -1);
-      gauges[kind].set(add(kind, -1));
+      free();
+      count.set(slots.countTaken());
     };
   }
 
@@ -115,4 +103,13 @@ export function createOpenRequests({ limits, gauge, onRefusal, onDownload }: Ope
       });
     },
   };
+}
+
+function refusal(kind: OpenRequestKind, { perUser, total }: { perUser: number; total: number }, ofUser: number) {
+  const { code, noun, advice, retryAfterSeconds } = wordings[kind];
+  const options = { transient: true, retryAfterSeconds };
+  if (ofUser >= perUser)
+    return new BursarError(code, `You have ${perUser} open ${noun}, which is the limit. ${advice}`, options);
+  const message = `The server has ${total} open ${noun} of all users, which is the limit. Try again later.`;
+  return new BursarError('server_busy', message, options);
 }

@@ -1,7 +1,5 @@
 /** Allows `quota` requests within a window. The quota refills evenly. */
 export interface RatePolicy {
-  /** Shown to callers. */
-  name: string;
   quota: number;
   windowMs: number;
 }

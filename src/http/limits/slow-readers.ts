@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
 import { extendDeadline } from '../../domain/reading-deadline.ts';
 
 export interface SlowReaderLimits {
@@ -10,9 +9,11 @@ export interface SlowReaderLimits {
   maxWaitingBytes: number;
 }
 
+const checksPerWindow = 10;
+
 /**
- * A check without progress alone says little: the operating system takes the bytes for a steady client in bursts. There are
- * ten checks in a window, so this is what the description of `limits.unreadResponsesMb` calls two fifths.
+ * A check without progress alone says little: the operating system takes the bytes for a steady client in bursts. This is what
+ * the description of `limits.unreadResponsesMb` calls two fifths.
  */
 const stalledChecks = 4;
 
@@ -31,36 +32,33 @@ interface Progress {
 
 /**
  * Finds clients that do not read their responses: each of them holds memory, a file or a slot of its user. Checking all
- * connections from time to time costs a request nothing.
+ * connections from time to time costs a request nothing. A timeout of Node would end at every byte that a client takes.
  */
-export function createSlowReaderCheck(
-  { windowMs, minBytes, maxWaitingBytes }: SlowReaderLimits,
-  /** The decrypted stream of a socket with TLS. */
-  streamOf: (socket: Socket) => TLSSocket | undefined = () => undefined,
-) {
+export function createSlowReaderCheck({ windowMs, minBytes, maxWaitingBytes }: SlowReaderLimits) {
   const progressBySocket = new WeakMap<Socket, Progress>();
   const bytesPerSecond = (minBytes / windowMs) * 1000;
   const maxPauseMs = maxPauseWindows * windowMs;
 
   /** Returns the bytes that wait for the client, and whether it has stalled or was too slow. */
   function measure(socket: Socket, now: number): { waiting: number; isStalled: boolean; isTooSlow: boolean } {
-    const { taken, waiting } = readSocket(socket, streamOf(socket));
+    const waiting = socket.writableLength;
     if (waiting === 0) {
       progressBySocket.delete(socket);
       return { waiting, isStalled: false, isTooSlow: false };
     }
+    const taken = socket.bytesWritten - waiting;
     const before = progressBySocket.get(socket);
-    const progress = before ? advance(before, taken, now) : startProgress(taken, now);
+    const progress = before ? advance(before, taken, now) : startProgress(taken, waiting, now);
     progressBySocket.set(socket, progress);
     const isStalled = progress.checksWithoutProgress >= stalledChecks;
     return { waiting, isStalled, isTooSlow: now >= progress.deadline };
   }
 
-  const startProgress = (taken: number, now: number) => ({
-    taken,
-    checksWithoutProgress: 0,
-    deadline: now + windowMs,
-  });
+  /** Node counts the bytes of a write only when the client has taken all of them. */
+  function startProgress(taken: number, waiting: number, now: number): Progress {
+    const timeMs = Math.max(windowMs, (waiting / bytesPerSecond) * 1000);
+    return { taken, checksWithoutProgress: 0, deadline: now + Math.min(timeMs, maxPauseMs) };
+  }
 
   function advance(before: Progress, taken: number, now: number): Progress {
     if (taken === before.taken) return { ...before, checksWithoutProgress: before.checksWithoutProgress + 1 };
@@ -84,31 +82,23 @@ export function createSlowReaderCheck(
   };
 }
 
-/** Node's own write timeout reads the same field of the handle: no public one shows the progress within one write. */
-interface WriteHandle {
-  /** Bytes that were given to the operating system or wait for it. */
-  bytesWritten: number;
-  /** Those that wait for it. */
-  writeQueueSize: number;
-}
-
-/** With TLS, the socket has the encrypted bytes, and the stream those that wait to be encrypted. */
-function readSocket(socket: Socket, stream: TLSSocket | undefined): { taken: number; waiting: number } {
-  const { _handle: handle } = socket as Socket & { _handle?: Partial<WriteHandle> | null };
-  if (!handle) return { taken: 0, waiting: 0 };
-  const { bytesWritten, writeQueueSize } = handle;
-  // A version of Node may come without these fields. The public ones move only when a whole write is done.
-  if (typeof bytesWritten !== 'number' || typeof writeQueueSize !== 'number') {
-    const { bytesWritten: written, writableLength: waiting } = stream ?? socket;
-    return { taken: written - waiting, waiting };
-  }
-  const taken = bytesWritten - writeQueueSize;
-  // `socket.bytesWritten` includes what was written to the stream and not yet passed on.
-  const waiting = socket.bytesWritten - taken;
-  return { taken, waiting: waiting + (stream === undefined ? 0 : unencryptedBytes(stream)) };
-}
-
-function unencryptedBytes(stream: TLSSocket): number {
-  const { _handle: handle } = stream as TLSSocket & { _handle?: Partial<WriteHandle> | null };
-  return typeof handle?.bytesWritten === 'number' ? stream.bytesWritten - handle.bytesWritten : 0;
+/** Calls `onSlow` for every client that reads too slowly. Returns a function that stops the checks. */
+export function watchSlowReaders(
+  sockets: () => Iterable<Socket>,
+  limits: SlowReaderLimits,
+  onSlow: (socket: Socket) => void,
+): () => void {
+  const findSlowReaders = createSlowReaderCheck(limits);
+  const checkMs = limits.windowMs / checksPerWindow;
+  /** How long the server was able to send. While its event loop is blocked, no client can take anything. */
+  let sendingMs = 0;
+  let checkedAt = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    sendingMs += Math.min(now - checkedAt, 2 * checkMs);
+    checkedAt = now;
+    for (const socket of findSlowReaders(sockets(), sendingMs)) onSlow(socket);
+  }, checkMs);
+  timer.unref();
+  return () => clearInterval(timer);
 }

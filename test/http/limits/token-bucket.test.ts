@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { consume } from '../../../src/http/server/rate-limit.ts';
+import { consume } from '../../../src/http/limits/token-bucket.ts';
 
 const policy = { name: 'test', quota: 10, windowMs: 1000 };
 
-describe('rate limit', () => {
+describe('a token bucket', () => {
   test('allows exactly the quota in one burst', () => {
     let fullAt = 0;
     for (let left = 9; left >= 0; left--) {

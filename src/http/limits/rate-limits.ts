@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { BursarError } from '../../domain/errors.ts';
 import type { Caller } from '../../services/identity/actor.ts';
 import { networkOf } from './client-network.ts';
-import { consume, type RateLimitState, type RatePolicy } from './rate-limit.ts';
+import { consume, type RateLimitState, type RatePolicy } from './token-bucket.ts';
 
 export interface RateLimitSettings {
   windowMs: number;
@@ -47,16 +47,23 @@ export interface RateLimits {
   signInStart(request: FastifyRequest, reply: FastifyReply): void;
 }
 
+interface Policy extends RatePolicy {
+  /** Shown to callers. */
+  name: string;
+  /** Which requests it counts, after "The limit is 5 requests". */
+  counted: string;
+}
+
 /** How much of a policy one caller has used. */
 interface Counter {
-  policy: RatePolicy;
+  policy: Policy;
   /** The whole quota is available again at this time. */
   fullAt: number;
 }
 
 /** The counter that refuses the request, or else the one with the least left. */
 interface Decision {
-  policy: RatePolicy;
+  policy: Policy;
   state: RateLimitState;
   /** The value of the RateLimit header. */
   header: string;
@@ -68,21 +75,24 @@ const maxCallers = 20_000;
 const signInWindowMs = 60_000;
 
 export function createRateLimits(settings: RateLimitSettings, now: () => number): RateLimits {
-  const { windowMs } = settings;
-  const user = { name: 'user', quota: settings.userRequests, windowMs };
-  const token = { name: 'token', quota: settings.tokenRequests, windowMs };
-  const address = { name: 'address', quota: settings.addressRequests, windowMs };
-  const failure = { name: 'failed_sign_in', quota: settings.failedSignIns, windowMs: signInWindowMs };
-  const start = { name: 'started_sign_in', quota: settings.startedSignIns, windowMs: signInWindowMs };
-  const callerPolicies = `${formatPolicy(user)}, ${formatPolicy(token)}`;
-  const addressPolicies = formatPolicy(address);
-  const failurePolicies = formatPolicy(failure);
-  const startPolicies = formatPolicy(start);
-  const findUserCounter = createCounters(user);
-  const findTokenCounter = createCounters(token);
-  const findAddressCounter = createCounters(address);
-  const findFailureCounter = createCounters(failure);
-  const findStartCounter = createCounters(start);
+  const { windowMs, userRequests, tokenRequests, addressRequests, failedSignIns, startedSignIns } = settings;
+  const createFinder = (name: string, quota: number, policyWindowMs: number, counted: string) =>
+    createCounters({ name, quota, windowMs: policyWindowMs, counted });
+  const findUser = createFinder('user', userRequests, windowMs, 'of one user');
+  const findToken = createFinder('token', tokenRequests, windowMs, 'with one token');
+  const findAddress = createFinder('address', addressRequests, windowMs, 'without a valid token from one address');
+  const findFailures = createFinder(
+    'failed_sign_in',
+    failedSignIns,
+    signInWindowMs,
+    'with a wrong token or code from one address',
+  );
+  const findStarts = createFinder(
+    'started_sign_in',
+    startedSignIns,
+    signInWindowMs,
+    'that start a sign-in from one address',
+  );
 
   /** Counts the request in all counters, or in none if one of them refuses it. */
   function count(counters: readonly Counter[]): Decision {
@@ -97,21 +107,20 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
     return { policy, state, header: `"${policy.name}";r=${state.remaining};t=${resetSeconds}` };
   }
 
-  function sendOrThrow(reply: FastifyReply, policies: string, decision: Decision): void {
-    const { policy, state, header } = decision;
+  function countOrThrow(reply: FastifyReply, counters: readonly Counter[]): void {
+    const { policy, state, header } = count(counters);
+    const policies = counters.map((counter) => formatPolicy(counter.policy)).join(', ');
     reply.header('ratelimit-policy', policies).header('ratelimit', header);
     if (!state.allowed) throw tooManyRequests(policy, state);
   }
 
-  const countersOf = ({ userId, tokenHash }: CallerKey) => [findUserCounter(userId), findTokenCounter(tokenHash)];
-
-  const addressCounter = (kind: string, { ip }: FastifyRequest) => findAddressCounter(`${kind} ${networkOf(ip)}`);
+  const countersOf = ({ userId, tokenHash }: CallerKey) => [findUser(userId), findToken(tokenHash)];
+  const addressCounter = (kind: string, { ip }: FastifyRequest) => findAddress(`${kind} ${networkOf(ip)}`);
   /** Tokens and codes are counted separately: a broken script must not keep people from signing in. */
-  const failureCounter = (kind: 'token' | 'code', { ip }: FastifyRequest) =>
-    findFailureCounter(`${kind} ${networkOf(ip)}`);
+  const failureCounter = (kind: 'token' | 'code', { ip }: FastifyRequest) => findFailures(`${kind} ${networkOf(ip)}`);
 
   return {
-    caller: (reply, caller) => sendOrThrow(reply, callerPolicies, count(countersOf(caller))),
+    caller: (reply, caller) => countOrThrow(reply, countersOf(caller)),
     callerCounter(caller) {
       const callerCounters = countersOf(caller);
       return () => {
@@ -119,15 +128,12 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
         return state.allowed ? header : undefined;
       };
     },
-    anonymous: (request, reply, kind = 'address') =>
-      sendOrThrow(reply, addressPolicies, count([addressCounter(kind, request)])),
-    invalidToken(request, reply) {
-      const decision = count([addressCounter('address', request), failureCounter('token', request)]);
-      sendOrThrow(reply, `${addressPolicies}, ${failurePolicies}`, decision);
-    },
+    anonymous: (request, reply, kind = 'address') => countOrThrow(reply, [addressCounter(kind, request)]),
+    invalidToken: (request, reply) =>
+      countOrThrow(reply, [addressCounter('address', request), failureCounter('token', request)]),
     async signIn(request, reply, attempt) {
       const counter = failureCounter('code', request);
-      sendOrThrow(reply, failurePolicies, count([counter]));
+      countOrThrow(reply, [counter]);
       let hasFailed = false;
       try {
         return await attempt();
@@ -135,16 +141,15 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
         hasFailed = error instanceof BursarError && error.code === 'sign_in_failed';
         throw error;
       } finally {
-        if (!hasFailed) counter.fullAt -= failure.windowMs / failure.quota;
+        if (!hasFailed) counter.fullAt -= signInWindowMs / failedSignIns;
       }
     },
-    signInStart: (request, reply) =>
-      sendOrThrow(reply, startPolicies, count([findStartCounter(networkOf(request.ip))])),
+    signInStart: (request, reply) => countOrThrow(reply, [findStarts(networkOf(request.ip))]),
   };
 }
 
 /** Returns a function that finds the counter of a caller. */
-function createCounters(policy: RatePolicy): (key: string) => Counter {
+function createCounters(policy: Policy): (key: string) => Counter {
   // With `max` it would allocate the memory of all entries at once.
   const counters = new LRUCache<string, Counter>({ maxSize: maxCallers, sizeCalculation: () => 1 });
   return (key) => {
@@ -157,22 +162,14 @@ function createCounters(policy: RatePolicy): (key: string) => Counter {
   };
 }
 
-function formatPolicy({ name, quota, windowMs }: RatePolicy): string {
+function formatPolicy({ name, quota, windowMs }: Policy): string {
   return `"${name}";q=${quota};w=${Math.ceil(windowMs / 1000)}`;
 }
 
-const policyDescriptions: Record<string, string> = {
-  user: 'of one user',
-  token: 'with one token',
-  address: 'without a valid token from one address',
-  failed_sign_in: 'with a wrong token or code from one address',
-  started_sign_in: 'that start a sign-in from one address',
-};
-
-function tooManyRequests({ name, quota, windowMs }: RatePolicy, { waitMs }: RateLimitState): BursarError {
+function tooManyRequests({ quota, windowMs, counted }: Policy, { waitMs }: RateLimitState): BursarError {
   return new BursarError(
     'too_many_requests',
-    `The limit is ${quota} requests ${policyDescriptions[name]} within ${windowMs / 1000} s. Wait as long as Retry-After says.`,
+    `The limit is ${quota} requests ${counted} within ${windowMs / 1000} s. Wait as long as Retry-After says.`,
     { transient: true, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) },
   );
 }

@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http';
-import proxyAddr from '@fastify/proxy-addr';
 import ipaddr from 'ipaddr.js';
 
 /** The length of the prefix that a provider gives to one customer: a single host can use every address in it. */
@@ -16,11 +14,4 @@ export function networkOf(address: string): string {
   if (ipv6.isIPv4MappedAddress()) return ipv6.toIPv4Address().toString();
   const prefix = ipv6.parts.slice(0, ipv6PrefixBits / 16).map((part) => part.toString(16));
   return `${prefix.join(':')}::/${ipv6PrefixBits}`;
-}
-
-/** The address that Fastify's `request.ip` is, for requests that Fastify does not see. */
-export function clientAddress(trustProxy: readonly string[]): (request: IncomingMessage) => string {
-  if (trustProxy.length === 0) return ({ socket }) => socket.remoteAddress ?? '';
-  const isTrusted = proxyAddr.compile([...trustProxy]);
-  return (request) => proxyAddr(request, isTrusted);
 }
