@@ -34,8 +34,8 @@ export interface Bursar {
   db: Db;
   /** The systems whose jobs are not isolated, with the reason. */
   notIsolated: ReadonlyMap<string, string>;
-  /** Reads the files of the TLS certificate again. Throws if they cannot be used: the one before stays. */
-  reloadCertificate(): void;
+  /** Reads the files of the TLS certificate again, and returns what to log. Undefined without TLS. */
+  reloadCertificate: (() => object) | undefined;
   /**
    * Finishes requests in progress and aborts the work of the workers, both for at most `server.drainSeconds`, and closes
    * the database. Running jobs go on.

@@ -6,7 +6,7 @@ import type { StorageProblem } from '../domain/systems/health.ts';
 import { notIsolatedWarning } from '../domain/systems/isolation.ts';
 import { bytesPerKb, msPerDay, msPerMinute } from '../domain/units.ts';
 import type { Certificate } from '../http/server/certificate.ts';
-import { watchCertificate } from '../http/server/certificate-watch.ts';
+import { createCertificateReload } from '../http/server/certificate-reload.ts';
 import { closeServer } from '../http/server/close-server.ts';
 import { createRequestMetrics } from '../http/server/request-metrics.ts';
 import { createServer, type ServerDeps } from '../http/server/server.ts';
@@ -51,8 +51,8 @@ export interface Api {
   app: FastifyInstance;
   /** The server of the metrics, if they have a port of their own. */
   metricsApp: FastifyInstance | undefined;
-  /** Reads the files of the certificate again. Throws if they cannot be used: the one before stays. */
-  reloadCertificate(): void;
+  /** See `createCertificateReload`. Undefined if Bursar itself does not speak TLS. */
+  reloadCertificate: (() => object) | undefined;
   stop(): Promise<void>;
 }
 
@@ -134,11 +134,11 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     ? await createServer({ ...serverDeps, servesCallers: false, metrics: metricsOptions, registry: noMetrics })
     : undefined;
   const apps = metricsApp === undefined ? [app] : [app, metricsApp];
-  const certificates = watchServerCertificate(deps, apps);
+  const certificates = createServerCertificateReload(deps, apps);
   return {
     app,
     metricsApp,
-    reloadCertificate: () => certificates?.reload(),
+    reloadCertificate: certificates?.reload,
     async stop() {
       certificates?.stop();
       await Promise.all(apps.map((each) => closeServer(each, server.drainSeconds * 1000)));
@@ -148,8 +148,11 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
   };
 }
 
-/** Lets all servers use a new certificate when its files change. Connections that are open keep the one before. */
-function watchServerCertificate({ config, certificate, metrics, now, log }: ApiDependencies, apps: FastifyInstance[]) {
+/** All servers use the same certificate. Connections that are open keep the one before. */
+function createServerCertificateReload(
+  { config, certificate, metrics, now, log }: ApiDependencies,
+  apps: FastifyInstance[],
+) {
   const { tls: files } = config.server;
   if (files === undefined || certificate === undefined) return undefined;
   const setExpiry = ({ validToMs }: Certificate) =>
@@ -159,7 +162,7 @@ function watchServerCertificate({ config, certificate, metrics, now, log }: ApiD
     for (const { server } of apps) if (server instanceof TlsServer) server.setSecureContext(next.options);
     setExpiry(next);
   };
-  return watchCertificate({ files, certificate, log, now, onReplace });
+  return createCertificateReload({ files, certificate, log, now, onReplace });
 }
 
 /** The gauges of connections are those of the API. */

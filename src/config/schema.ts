@@ -47,8 +47,8 @@ export const ConfigSchema = Type.Object(
           {
             additionalProperties: false,
             description:
-              'Lets Bursar itself speak TLS, on every port, for sites without a reverse proxy. Changed files are read ' +
-              'without a restart. Default: plain HTTP. See [operations.md](operations.md#tls).',
+              'Lets Bursar itself speak TLS, on every port, for sites without a reverse proxy. SIGHUP reads the files ' +
+              'anew. Default: plain HTTP. See [operations.md](operations.md#tls).',
           },
         ),
       ),

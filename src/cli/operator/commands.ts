@@ -24,7 +24,7 @@ export function addOperatorCommands(program: Command, operator: Operator, versio
 function serverCommands(program: Command, operator: Operator, version: string): void {
   program
     .command('serve')
-    .description('run the server until SIGTERM or SIGINT; SIGHUP reloads (in a terminal it stops)')
+    .description('run the server until SIGTERM or SIGINT; SIGHUP opens the log file and the certificate anew')
     .addOption(
       new Option(
         '--role <role>',

@@ -21,8 +21,11 @@ export interface LogSettings {
 
 export interface OpenedLog {
   log: Logger;
-  /** Opens the file anew, after a rotation has renamed it. No line is lost. Throws, and keeps the old one, if that fails. */
-  reopen(): void;
+  /**
+   * Opens the file anew, after a rotation has renamed it, and returns its name. No line is lost. Throws, and keeps the old one, if
+   * that fails.
+   */
+  reopen(): { file: string | undefined };
 }
 
 /**
@@ -48,9 +51,11 @@ export function openLog({ level, format, file }: LogSettings): OpenedLog {
   // Unlike flushSync, which repeats a write that fails for ever.
   process.on('exit', () => destination.end());
   const reopen = () => {
-    if (file === undefined) return;
-    requireLogFile(file);
-    destination.reopen();
+    if (file !== undefined) {
+      requireLogFile(file);
+      destination.reopen();
+    }
+    return { file };
   };
   if (isText)
     return {

@@ -14,7 +14,7 @@ import { localUrl } from './local-url.ts';
 import { openLog } from './log.ts';
 import type { OperatorContext } from './operator.ts';
 import { readyMessage } from './ready-message.ts';
-import { createReloads, hasTerminal } from './reload.ts';
+import { createReloads, onHangUp } from './reload.ts';
 import { connectServiceManager } from './service-manager.ts';
 import { waitForStopReason } from './stop-reason.ts';
 
@@ -24,8 +24,7 @@ export interface ServeOptions {
 }
 
 /**
- * Serves until SIGTERM or SIGINT, then stops in order. SIGHUP stops a server in a terminal too, because the terminal has
- * closed; elsewhere SIGHUP reloads.
+ * Serves until SIGTERM, SIGINT or the end of its terminal, then stops in order. SIGHUP reloads, in a terminal too.
  */
 export async function serve(
   { config, print }: OperatorContext,
@@ -34,13 +33,13 @@ export async function serve(
 ): Promise<void> {
   const parent = stopWithParent ? process.ppid : undefined;
   const { log, reopen } = openLog(config.log);
-  const stopSignals: NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
   const reloads = createReloads(log);
   if (config.log.file !== undefined) reloads.onReload('log file', reopen);
-  if (hasTerminal()) stopSignals.push('SIGHUP');
-  else process.on('SIGHUP', reloads.reload);
+  const terminalClosed = new Promise<string>((resolve) => {
+    onHangUp(reloads.reload, () => resolve('the terminal of the server has closed'));
+  });
   const bursar = await startBursar(config, role, log, version);
-  if (config.server.tls !== undefined) reloads.onReload('TLS certificate', bursar.reloadCertificate);
+  if (bursar.reloadCertificate !== undefined) reloads.onReload('TLS certificate', bursar.reloadCertificate);
   const serviceManager = connectServiceManager(process.env, () => pingDatabase(bursar.db), log);
   let stopReason: Promise<string>;
   try {
@@ -56,7 +55,7 @@ export async function serve(
     const command = stopWithParent ? 'npm run -s bursar --' : 'bursar';
     const message = readyMessage(version, urls, config, notIsolated, firstUsers, command);
     // Before the message, which may be answered by a signal at once.
-    stopReason = waitForStopReason(stopSignals, parent);
+    stopReason = Promise.race([waitForStopReason(parent), terminalClosed]);
     print(message);
     serviceManager.ready(`serves ${urls.api}`);
   } catch (error) {

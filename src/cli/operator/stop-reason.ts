@@ -3,13 +3,13 @@ const repeatedSignalMs = 1000;
 const parentCheckMs = 500;
 
 /**
- * Resolves with the reason to stop: one of the signals or, with `parent`, the end of the parent process: npm passes on SIGTERM
- * and SIGINT, but not the signals that kill npm itself. A later signal exits at once.
+ * Resolves with the reason to stop: SIGTERM, SIGINT or, with `parent`, the end of the parent process: npm passes on these signals,
+ * but not those that kill npm itself. A later signal exits at once.
  */
-export function waitForStopReason(signals: readonly NodeJS.Signals[], parent: number | undefined): Promise<string> {
+export function waitForStopReason(parent: number | undefined): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   let firstSignalAt: number | undefined;
-  for (const signal of signals) {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       firstSignalAt ??= performance.now();
       if (performance.now() - firstSignalAt > repeatedSignalMs) process.exit(130);

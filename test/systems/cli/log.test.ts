@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { runFile } from '../../support/command-line.ts';
+import { until } from '../../support/until.ts';
 
 const logModule = new URL('../../../src/cli/operator/log.ts', import.meta.url);
 
@@ -85,15 +84,39 @@ describe('the log of a process', { concurrency: 2 }, () => {
   });
 });
 
-test('a process in a terminal knows so, whichever of its streams is redirected', async () => {
-  const module = fileURLToPath(new URL('../../../src/cli/operator/reload.ts', import.meta.url));
-  const source = `import { hasTerminal } from '${module}'; process.exit(hasTerminal() ? 10 : 11)`;
-  const command = `'${process.execPath}' --input-type=module -e "${source}"`;
-  const exitCode = (shellCommand: string) =>
-    runFile('script', ['-qec', shellCommand, '/dev/null']).then(
-      () => 0,
-      ({ code }: { code: number }) => code,
-    );
-  const results = [command, `${command} 2>/dev/null`, `${command} </dev/null >/dev/null 2>&1`].map(exitCode);
-  assert.deepEqual(await Promise.all(results), [10, 10, 11]);
+describe('SIGHUP', { concurrency: 4 }, () => {
+  const module = new URL('../../../src/cli/operator/reload.ts', import.meta.url);
+  /** A program that says what each SIGHUP means. */
+  const program = (file: string) => `import { appendFileSync } from 'node:fs';
+    import { onHangUp } from '${module}';
+    const say = (word) => appendFileSync('${file}', word + ' ');
+    onHangUp(() => say('reload'), () => { say('closed'); process.exit(); });
+    say(process.pid);
+    setInterval(() => undefined, 1000);`;
+
+  for (const [name, redirection, atEnd] of [
+    ['a terminal', '', 'closed'],
+    ['a terminal, with its output redirected', '>/dev/null 2>&1', 'closed'],
+    ['a terminal, with all streams redirected', '</dev/null >/dev/null 2>&1', 'reload'],
+  ] as const) {
+    test(`to a process that was started in ${name}`, async (t) => {
+      const folder = mkdtempSync(join(tmpdir(), 'bursar-test-'));
+      const said = join(folder, 'said');
+      writeFileSync(join(folder, 'program.mjs'), program(said));
+      writeFileSync(said, '');
+      const command = `exec '${process.execPath}' '${join(folder, 'program.mjs')}' ${redirection}`;
+      const terminal = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['pipe', 'ignore', 'ignore'] });
+      const words = () => readFileSync(said, 'utf8').split(' ').slice(0, -1);
+      const pid = Number(await until('the program runs', () => words()[0]));
+      t.after(() => {
+        if (atEnd === 'reload') process.kill(pid, 'SIGKILL');
+        rmSync(folder, { recursive: true });
+      });
+      process.kill(pid, 'SIGHUP');
+      await until('the reload', () => words()[1]);
+      terminal.kill('SIGKILL');
+      await until('the end of the terminal', () => words()[2]);
+      assert.deepEqual(words().slice(1, 3), ['reload', atEnd]);
+    });
+  }
 });

@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { type Certificate, readCertificate } from '../../../../src/http/server/certificate.ts';
-import { watchCertificate } from '../../../../src/http/server/certificate-watch.ts';
+import { createCertificateReload } from '../../../../src/http/server/certificate-reload.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../../../support/certificates.ts';
 import { runFile } from '../../../support/command-line.ts';
-import { until } from '../../../support/until.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bursar-certificate-'));
 let authority: CertificateAuthority;
@@ -75,26 +74,23 @@ describe('the files of server.tls', () => {
   });
 });
 
-describe('the watch of a certificate', () => {
-  /** Watches the files until the test ends. */
-  function watch(files: ReturnType<typeof write>, now = Date.now) {
-    const lines: string[] = [];
+describe('the reload of a certificate', () => {
+  /** A server that uses the files, until the test ends. */
+  function serve(t: TestContext, files: ReturnType<typeof write>, now = Date.now) {
+    const warnings: string[] = [];
     const replaced: string[] = [];
-    const line = (fields: object, message: string) => void lines.push(`${message} ${JSON.stringify(fields)}`);
-    const certificate = readCertificate(files);
-    const onReplace = ({ names }: Certificate) => void replaced.push(names);
-    const watching = watchCertificate({
+    const { reload, stop } = createCertificateReload({
       files,
-      certificate,
-      log: { info: line, warn: line, error: line },
+      certificate: readCertificate(files),
+      log: { warn: (_fields, message) => void warnings.push(message) },
       now,
-      checkMs: 20,
-      onReplace,
+      onReplace: ({ names }: Certificate) => void replaced.push(names),
     });
-    return { lines, replaced, ...watching };
+    t.after(stop);
+    return { warnings, replaced, reload };
   }
 
-  test('uses new files, also behind a symbolic link, and keeps the old ones while the new ones do not fit', async (t) => {
+  test('uses new files, also behind a symbolic link, and keeps the old ones while the new ones do not fit', (t) => {
     const live = join(folder, 'live');
     write('archive-1', first);
     write('archive-2', second);
@@ -106,44 +102,43 @@ describe('the watch of a certificate', () => {
     mkdirSync(live);
     link('cert.pem', 'archive-1');
     link('key.pem', 'archive-1');
-    const { lines, replaced, stop } = watch({ certificate: join(live, 'cert.pem'), key: join(live, 'key.pem') });
-    t.after(stop);
+    const { replaced, reload } = serve(t, { certificate: join(live, 'cert.pem'), key: join(live, 'key.pem') });
 
     link('cert.pem', 'archive-2');
-    await until('the wrong pair is reported', () => lines.length > 0 || undefined);
-    assert.match(lines[0] ?? '', /new TLS certificate not used.*does not belong to the first certificate/);
+    assert.throws(reload, /does not belong to the first certificate/);
     assert.deepEqual(replaced, []);
     link('key.pem', 'archive-2');
-    await until('the new pair is used', () => replaced.length > 0 || undefined);
-    assert.deepEqual(replaced, ['DNS:second.test']);
+    const { names, validTo } = reload();
+    assert.deepEqual([names, replaced], ['DNS:second.test', ['DNS:second.test']]);
+    assert.ok(validTo.getTime() > Date.now());
 
     rmSync(join(live, 'key.pem'));
-    await until('the missing file is reported', () => lines.length > 2 || undefined);
-    assert.match(lines[2] ?? '', /new TLS certificate not used.*Cannot read server\.tls\.key/);
-    assert.equal(lines.length, 3);
+    assert.throws(reload, /Cannot read server\.tls\.key/);
+    assert.equal(replaced.length, 1);
   });
 
-  test('warns of a certificate that expires soon, has expired or is not valid yet, once a day', async (t) => {
+  test('is asked for by a warning if the certificate expires soon, has expired or is not valid yet, once a day', (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
     const msPerDay = 86_400_000;
     const files = write('expiry', first);
     const { validFromMs, validToMs } = readCertificate(files);
     const cases: [number, RegExp][] = [
       [
         validToMs - (validToMs - validFromMs) / 4,
-        /^the TLS certificate expires soon and was not renewed: replace the files/,
+        /^the TLS certificate in use expires soon: renew the files .* SIGHUP/,
       ],
       [validToMs, /^the TLS certificate has expired/],
-      [validFromMs - 1 - msPerDay, /^the TLS certificate is not valid yet/],
+      [validFromMs - 1, /^the TLS certificate is not valid yet/],
     ];
     for (const [time, message] of cases) {
-      let now = time;
-      const { lines, stop } = watch(files, () => now);
-      t.after(stop);
-      assert.equal(lines.length, 1, lines.join('\n'));
-      assert.match(lines[0] ?? '', message);
-      now += msPerDay;
-      await until('the second warning', () => lines.length > 1 || undefined);
-      assert.equal(lines.length, 2);
+      const { warnings } = serve(t, files, () => time);
+      assert.equal(warnings.length, 1, warnings.join('\n'));
+      assert.match(warnings[0] ?? '', message);
+      t.mock.timers.tick(msPerDay);
+      assert.equal(warnings.length, 2);
     }
+    const { warnings } = serve(t, files, () => validFromMs);
+    t.mock.timers.tick(msPerDay);
+    assert.deepEqual(warnings, []);
   });
 });

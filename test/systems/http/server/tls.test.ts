@@ -153,7 +153,8 @@ describe('a server with a certificate', () => {
     });
     use(await authority.issue('IP:127.0.0.1'));
     server.process.kill('SIGHUP');
-    await until('the new certificate', async () => (await readSerial()) !== before || undefined);
+    await waitForLog(server, /"part":"TLS certificate","names":"IP Address:127\.0\.0\.1","validTo":"20.*"reloaded"/);
+    assert.notEqual(await readSerial(), before);
     const atReload = requests;
     await until('requests after the reload', () => requests > atReload + 10 || undefined);
     isDone = true;
