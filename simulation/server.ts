@@ -16,7 +16,7 @@ import { createEventFeed } from '../src/services/events/event-feed.ts';
 import type { Broadcast } from '../src/services/events/topic.ts';
 import { requireEnabledUser } from '../src/services/identity/access.ts';
 import { syncProjects } from '../src/services/identity/enrolment.ts';
-import { createDiscovery } from '../src/services/identity/oidc/discovery.ts';
+import { createOidcClients } from '../src/services/identity/oidc/clients.ts';
 import { connectDatabase } from '../src/store/database/database.ts';
 import type { Db } from '../src/store/database/handle.ts';
 import { deleteAllClaims } from '../src/store/jobs/idempotency-keys.ts';
@@ -141,7 +141,7 @@ async function compose(options: ServerOptions): Promise<Services> {
   await cleanUpSpool(deps.db, deps.spool, database.staleAtStartMs);
   await startWorker(deps);
   const feed = createEventFeed({ db: deps.db, userTopic: deps.userTopic, pollMs: 15_000, log: deps.log });
-  const services = createServices({ ...deps, storageProblem: () => null }, feed, createDiscovery());
+  const services = createServices({ ...deps, storageProblem: () => null }, feed, createOidcClients());
   return { ...services, requireEnabled: (userId) => requireEnabledUser(deps.db, userId) };
 }
 

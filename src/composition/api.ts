@@ -22,7 +22,7 @@ import { createAccountService } from '../services/identity/account.ts';
 import { createAuditTrail } from '../services/identity/audit-trail.ts';
 import { authenticate } from '../services/identity/authenticate.ts';
 import { createDeviceFlow } from '../services/identity/device-flow.ts';
-import { createDiscovery, type Discovery } from '../services/identity/oidc/discovery.ts';
+import { createOidcClients, type OidcClients } from '../services/identity/oidc/clients.ts';
 import { createOidcVerifier } from '../services/identity/oidc/verifier.ts';
 import { createOpenIdSignIn } from '../services/identity/openid-sign-in.ts';
 import { createRefusalRecorder } from '../services/identity/refusal-recorder.ts';
@@ -74,10 +74,10 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     log,
   });
   const refusals = createRefusalRecorder({ db, now, log });
-  const discovery = createDiscovery();
+  const oidcClients = createOidcClients();
   const authentication = {
     ...sessionDeps(deps),
-    oidc: createOidcVerifier(config.auth.oidc, discovery),
+    oidc: createOidcVerifier(config.auth.oidc, oidcClients),
     publishAccess: deps.accessTopic.publish,
   };
   const updateGauges = createGaugeUpdater(deps);
@@ -118,7 +118,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     registry: metrics,
     commitVersion: db.backend.commitVersion,
     responseCacheBytes: cacheBytes / 2,
-    services: createServices(deps, feed, discovery),
+    services: createServices(deps, feed, oidcClients),
     accessTopic: deps.accessTopic,
     authenticate: (credentials) => authenticate(authentication, credentials),
     publicUrl: server.publicUrl,
@@ -199,7 +199,7 @@ function publicInputLimits({ maxBodyBytes, zipLimits, maxVerifiedBytes }: Depend
   };
 }
 
-export function createServices(deps: Omit<ApiDependencies, 'certificate'>, feed: EventFeed, discovery: Discovery) {
+export function createServices(deps: Omit<ApiDependencies, 'certificate'>, feed: EventFeed, oidcClients: OidcClients) {
   const { config, db, systems, dataFolder, userTopic, accessTopic, systemTopic, metrics, now } = deps;
   const common = {
     ...deps,
@@ -219,7 +219,7 @@ export function createServices(deps: Omit<ApiDependencies, 'certificate'>, feed:
     openIdSignIn: createOpenIdSignIn({
       ...sessionDeps(deps),
       providers: config.auth.oidc,
-      discovery,
+      clients: oidcClients,
       publishAccess: accessTopic.publish,
     }),
     deviceFlow: createDeviceFlow({ db, tokens: config.tokens, now }),

@@ -1,4 +1,4 @@
-import type { Configuration, ServerMetadata } from 'openid-client';
+import type { Configuration } from 'openid-client';
 import type { OidcConfig } from '../../config/oidc-schema.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { msPerMinute } from '../../domain/units.ts';
@@ -7,13 +7,13 @@ import { findSessionByHash } from '../../store/identity/sessions.ts';
 import { insertSignInAttempt, takeSignInAttempt } from '../../store/identity/sign-in-attempts.ts';
 import { findOrCreateUser, type IdentityUserDeps } from './identity-user.ts';
 import { toIdentity } from './oidc/claims.ts';
-import type { Discovery } from './oidc/discovery.ts';
+import { loadClient, type OidcClients } from './oidc/clients.ts';
 import { type SessionDeps, type StartedSession, startSession, type Visitor } from './sessions.ts';
 import { createSecret, hashToken } from './tokens.ts';
 
 export interface OpenIdSignInDeps extends SessionDeps, IdentityUserDeps {
   providers: readonly OidcConfig[];
-  discovery: Discovery;
+  clients: OidcClients;
 }
 
 /** An issuer with which people can sign in. */
@@ -24,12 +24,8 @@ export interface SignInIssuer {
 }
 
 const attemptMs = 10 * msPerMinute;
-const timeoutSeconds = 5;
 const callbackPath = '/sign-in/callback/';
 const retryAfterSeconds = 5;
-
-// Loaded when somebody signs in.
-const loadClient = () => import('openid-client');
 
 export type OpenIdSignIn = ReturnType<typeof createOpenIdSignIn>;
 
@@ -38,35 +34,12 @@ export type OpenIdSignIn = ReturnType<typeof createOpenIdSignIn>;
  * scheme and host of Bursar, as the browser sees them.
  */
 export function createOpenIdSignIn(deps: OpenIdSignInDeps) {
-  const { db, providers, discovery, now } = deps;
-  const configurations = new WeakMap<object, Configuration>();
+  const { db, providers, clients, now } = deps;
 
-  function requireProvider(issuer: string): OidcConfig & { clientId: string } {
+  function requireProvider(issuer: string): OidcConfig {
     const provider = providers.find((candidate) => candidate.issuer === issuer);
-    if (provider?.clientId !== undefined) return { ...provider, clientId: provider.clientId };
+    if (provider?.clientId !== undefined) return provider;
     throw new BursarError('sign_in_failed', 'Nobody can sign in with this issuer here. See /sign-in/.');
-  }
-
-  /** Creates one configuration for each version of an issuer's metadata, because a configuration caches the keys. */
-  async function configure(provider: OidcConfig & { clientId: string }): Promise<Configuration> {
-    const { issuer, clientId, clientSecret, clockSkewSeconds } = provider;
-    const [client, metadata] = await Promise.all([loadClient(), discovery.discover(issuer)]);
-    let configuration = configurations.get(metadata);
-    if (configuration === undefined) {
-      const { token_endpoint_auth_methods_supported: methods = ['client_secret_basic'] } = metadata;
-      const withSecret = (methods as string[]).includes('client_secret_basic')
-        ? client.ClientSecretBasic
-        : client.ClientSecretPost;
-      const authentication = clientSecret === undefined ? client.None() : withSecret(clientSecret);
-      const options = { [client.clockTolerance]: clockSkewSeconds };
-      configuration = new client.Configuration(metadata as ServerMetadata, clientId, options, authentication);
-      configuration.timeout = timeoutSeconds;
-      // By default the library trusts TLS, and does not check the signature of the ID token.
-      client.enableNonRepudiationChecks(configuration);
-      if (issuer.startsWith('http:')) client.allowInsecureRequests(configuration);
-      configurations.set(metadata, configuration);
-    }
-    return configuration;
   }
 
   return {
@@ -79,13 +52,13 @@ export function createOpenIdSignIn(deps: OpenIdSignInDeps) {
     async describeIssuers() {
       return await Promise.all(
         providers.map(async (provider) => {
-          const metadata = await discovery.discover(provider.issuer).catch(() => undefined);
+          const configuration = await clients.configure(provider).catch(() => undefined);
           return {
             name: nameOf(provider),
             issuer: provider.issuer,
             client_id: provider.deviceClientId ?? null,
             scope: provider.scopes,
-            device_authorization_endpoint: metadata?.device_authorization_endpoint ?? null,
+            device_authorization_endpoint: configuration?.serverMetadata().device_authorization_endpoint ?? null,
           };
         }),
       );
@@ -95,7 +68,7 @@ export function createOpenIdSignIn(deps: OpenIdSignInDeps) {
     async begin(issuer: string, returnTo: string, origin: string) {
       const provider = requireProvider(issuer);
       const client = await loadClient();
-      const configuration = await configure(provider).catch(toSignInError);
+      const configuration = await clients.configure(provider).catch(toSignInError);
       const codeVerifier = client.randomPKCECodeVerifier();
       const [state, nonce] = [client.randomState(), client.randomNonce()];
       const url = client.buildAuthorizationUrl(configuration, {
@@ -140,7 +113,7 @@ export function createOpenIdSignIn(deps: OpenIdSignInDeps) {
       const { issuer, idToken } = (await findSessionByHash(db, hashToken(session))) ?? {};
       const provider = providers.find((candidate) => candidate.issuer === issuer);
       if (provider?.clientId === undefined) return null;
-      const configuration = await configure(requireProvider(provider.issuer)).catch(() => undefined);
+      const configuration = await clients.configure(provider).catch(() => undefined);
       if (configuration?.serverMetadata().end_session_endpoint === undefined) return null;
       const client = await loadClient();
       const target = { post_logout_redirect_uri: new URL('/sign-in/', origin).href };
@@ -150,12 +123,12 @@ export function createOpenIdSignIn(deps: OpenIdSignInDeps) {
   };
 
   async function exchangeCode(
-    provider: OidcConfig & { clientId: string },
+    provider: OidcConfig,
     url: URL,
     checks: { expectedState: string; expectedNonce: string; pkceCodeVerifier: string },
   ) {
     const client = await loadClient();
-    const configuration = await configure(provider);
+    const configuration = await clients.configure(provider);
     const tokens = await client.authorizationCodeGrant(configuration, url, { ...checks, idTokenExpected: true });
     const claims = tokens.claims();
     if (claims === undefined || tokens.id_token === undefined) throw new Error('the issuer sent no ID token');

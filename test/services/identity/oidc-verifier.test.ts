@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { type CryptoKey, decodeJwt, exportSPKI, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
 import type { OidcConfig } from '../../../src/config/oidc-schema.ts';
 import { validateConfig } from '../../../src/config/validate.ts';
-import { createDiscovery } from '../../../src/services/identity/oidc/discovery.ts';
+import { createOidcClients } from '../../../src/services/identity/oidc/clients.ts';
 import { createOidcVerifier } from '../../../src/services/identity/oidc/verifier.ts';
 import { audience, clientSecret, startProvider, type TestProvider } from '../../support/oidc-provider.ts';
 
@@ -35,7 +35,7 @@ function configure(settings: object): OidcConfig {
 function createVerifier(settings: object = {}, others: OidcConfig[] = []) {
   const clock = { now: Date.now() };
   const now = () => clock.now;
-  const verifier = createOidcVerifier([configure(settings), ...others], createDiscovery(now), now);
+  const verifier = createOidcVerifier([configure(settings), ...others], createOidcClients(now), now);
   return { verify: verifier.verify, clock };
 }
 

@@ -3,8 +3,7 @@ import type { JWTPayload } from 'jose';
 import { LRUCache } from 'lru-cache';
 import type { OidcConfig } from '../../../config/oidc-schema.ts';
 import { createSlots } from '../../../domain/slots.ts';
-import type { Discovery, ServerMetadata } from './discovery.ts';
-import { fetchJson, ResponseError } from './fetch-json.ts';
+import { loadClient, type OidcClients } from './clients.ts';
 import { invalidToken, ProviderFailure } from './provider-failure.ts';
 import { requireClient } from './verify-jwt.ts';
 
@@ -27,7 +26,7 @@ interface CachedResult {
  * Checks opaque tokens at the introspection endpoint of an issuer (RFC 7662). Returns the claims of a valid token, and
  * undefined if the issuer does not know the token. Results are cached for a short time, by the hash of the token.
  */
-export function createIntrospection(discovery: Discovery, provider: OidcConfig, now: () => number) {
+export function createIntrospection(clients: OidcClients, provider: OidcConfig, now: () => number) {
   const slots = createSlots({ total: concurrency });
   const results = new LRUCache<string, CachedResult>({ max: maxTokens });
   let failedAt = Number.NEGATIVE_INFINITY;
@@ -36,11 +35,12 @@ export function createIntrospection(discovery: Discovery, provider: OidcConfig, 
   async function introspect(token: string): Promise<Introspection> {
     if (now() - failedAt < failureMs) throw failure;
     try {
-      const response = await fetchIntrospection(await discovery.discover(provider.issuer), provider, token);
-      return response.active === true ? response : null;
+      const [client, configuration] = await Promise.all([loadClient(), clients.configure(provider)]);
+      const response = await client.tokenIntrospection(configuration, token, { token_type_hint: 'access_token' });
+      return response.active ? (response as JWTPayload) : null;
     } catch (cause) {
       // The issuer cannot make sense of this token. Other tokens must not suffer from it.
-      if (cause instanceof ResponseError && cause.status === 400) return null;
+      if (statusOf(cause) === 400) return null;
       failedAt = now();
       failure = new ProviderFailure(cause);
       throw failure;
@@ -70,24 +70,11 @@ export function createIntrospection(discovery: Discovery, provider: OidcConfig, 
   };
 }
 
-async function fetchIntrospection(metadata: ServerMetadata, provider: OidcConfig, token: string) {
-  const { introspection_endpoint: url, introspection_endpoint_auth_methods_supported: methods } = metadata;
-  if (url === undefined) throw new Error(`${metadata.issuer} has no introspection_endpoint`);
-  const { clientId = '', clientSecret = '' } = provider;
-  const body = new URLSearchParams({ token, token_type_hint: 'access_token' });
-  const headers: Record<string, string> = {};
-  if (methods === undefined || methods.includes('client_secret_basic')) {
-    const credentials = `${formEncode(clientId)}:${formEncode(clientSecret)}`;
-    headers.authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
-  } else {
-    body.set('client_id', clientId);
-    body.set('client_secret', clientSecret);
-  }
-  return await fetchJson(url, { method: 'POST', headers, body });
+/** The status of a response that `openid-client` does not accept. */
+function statusOf(error: unknown): number | undefined {
+  const { status, cause } = error as { status?: number; cause?: { status?: number } };
+  return status ?? cause?.status;
 }
-
-/** RFC 6749 has the credentials form-encoded before they are joined. */
-const formEncode = (text: string) => new URLSearchParams({ '': text }).toString().slice(1);
 
 /** The issuer has said that the token is active. It may still be one for somebody else, or have expired since. */
 function requireValid(claims: JWTPayload, provider: OidcConfig, nowSeconds: number): void {

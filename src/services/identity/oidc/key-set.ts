@@ -1,7 +1,8 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import type { OidcConfig } from '../../../config/oidc-schema.ts';
 import { createCachedValue } from './cached-value.ts';
-import type { Discovery } from './discovery.ts';
-import { fetchJson } from './fetch-json.ts';
+import { type OidcClients, timeoutSeconds } from './clients.ts';
+import { limitedFetch } from './limited-fetch.ts';
 import { ProviderFailure } from './provider-failure.ts';
 
 const maxAgeMs = 10 * 60 * 1000;
@@ -14,10 +15,15 @@ const unknownKeyIntervalMs = 60_000;
  * once a minute. While the issuer is away, its cached keys stay in use. (The remote key set of `jose` stops using them after
  * their maximum age, and fetches again with every unknown key while that fails.)
  */
-export function createKeySet(discovery: Discovery, issuer: string, now: () => number): JWTVerifyGetKey {
+export function createKeySet(clients: OidcClients, provider: OidcConfig, now: () => number): JWTVerifyGetKey {
   const load = async () => {
-    const { jwks_uri: url } = await discovery.discover(issuer);
-    return createLocalJWKSet((await fetchJson(url)) as unknown as JSONWebKeySet);
+    const { jwks_uri: url = '' } = (await clients.configure(provider)).serverMetadata();
+    if (provider.issuer.startsWith('https:') && !url.startsWith('https:'))
+      throw new Error(`jwks_uri is not safe: ${url}`);
+    const headers = { accept: 'application/json, application/jwk-set+json' };
+    const response = await limitedFetch(url, { headers, signal: AbortSignal.timeout(timeoutSeconds * 1000) });
+    if (!response.ok) throw new Error(`${url} responded with status ${response.status}`);
+    return createLocalJWKSet((await response.json()) as JSONWebKeySet);
   };
   const keys = createCachedValue(load, { maxAgeMs, retryMs, now });
 

@@ -1,7 +1,7 @@
 import type { OidcConfig } from '../../../config/oidc-schema.ts';
 import { tokenPrefix } from '../tokens.ts';
 import { type Identity, toIdentity } from './claims.ts';
-import type { Discovery } from './discovery.ts';
+import type { OidcClients } from './clients.ts';
 import { createIntrospection } from './introspect.ts';
 import { createKeySet } from './key-set.ts';
 import { toTokenError } from './provider-failure.ts';
@@ -18,18 +18,15 @@ export interface OidcVerifier {
 /** Checks access tokens: a JWT by the keys of its issuer, any other token by introspection where that is configured. */
 export function createOidcVerifier(
   providers: readonly OidcConfig[],
-  discovery: Discovery,
+  clients: OidcClients,
   now: () => number = Date.now,
 ): OidcVerifier {
   const issuers = new Map(
-    providers.map((provider) => [
-      provider.issuer,
-      { provider, keys: createKeySet(discovery, provider.issuer, now) } as const,
-    ]),
+    providers.map((provider) => [provider.issuer, { provider, keys: createKeySet(clients, provider, now) } as const]),
   );
   const introspections = providers
     .filter(({ introspection }) => introspection)
-    .map((provider) => ({ provider, introspect: createIntrospection(discovery, provider, now) }));
+    .map((provider) => ({ provider, introspect: createIntrospection(clients, provider, now) }));
 
   async function verifyOpaque(token: string): Promise<Identity | undefined> {
     let failure: unknown;
