@@ -66,7 +66,7 @@ const cacheBytes = 32_000_000;
 /** Creates the HTTP server. Without `servesCallers` it has only the probes and the metrics. */
 export async function createApi(deps: ApiDependencies, servesCallers: boolean): Promise<Api> {
   const { config, db, systems, userTopic, metrics, now, log, version } = deps;
-  const { events, limits, server } = config;
+  const { events, server } = config;
   const feed = createEventFeed({
     db,
     userTopic,
@@ -102,19 +102,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     requestTimeoutMs: server.requestTimeoutSeconds * 1000,
     heartbeatMs: events.heartbeatSeconds * 1000,
     trustProxy: server.trustProxy,
-    rateLimits: { ...limits, windowMs: limits.windowSeconds * 1000 },
-    openRequestLimits: {
-      upload: { perUser: limits.uploads, total: limits.totalUploads },
-      download: { perUser: limits.downloads, total: limits.totalDownloads },
-      log_follower: { perUser: limits.logFollowers, total: limits.totalLogFollowers },
-      event_listener: { perUser: events.listenersPerUser, total: events.totalListeners },
-    },
-    connectionLimits: limits,
-    slowReaderLimits: {
-      windowMs: limits.slowReaderSeconds * 1000,
-      minBytes: limits.slowReaderKb * bytesPerKb,
-      maxWaitingBytes: limits.unreadResponsesMb * 1000 * bytesPerKb,
-    },
+    limits: limitSettings(config),
     registry: metrics,
     commitVersion: db.backend.commitVersion,
     responseCacheBytes: cacheBytes / 2,
@@ -163,6 +151,24 @@ function createServerCertificateReload(
     setExpiry(next);
   };
   return createCertificateReload({ files, certificate, log, now, onReplace });
+}
+
+function limitSettings({ events, limits }: Dependencies['config']): ServerDeps['limits'] {
+  return {
+    rates: { ...limits, windowMs: limits.windowSeconds * 1000 },
+    openRequests: {
+      upload: { perUser: limits.uploads, total: limits.totalUploads },
+      download: { perUser: limits.downloads, total: limits.totalDownloads },
+      log_follower: { perUser: limits.logFollowers, total: limits.totalLogFollowers },
+      event_listener: { perUser: events.listenersPerUser, total: events.totalListeners },
+    },
+    connections: limits,
+    slowReaders: {
+      windowMs: limits.slowReaderSeconds * 1000,
+      minBytes: limits.slowReaderKb * bytesPerKb,
+      maxWaitingBytes: limits.unreadResponsesMb * 1000 * bytesPerKb,
+    },
+  };
 }
 
 /** The gauges of connections are those of the API. */

@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import type { Metrics } from '../../metrics/metrics.ts';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AdminService } from '../../services/accounting/admin-service.ts';
 import type { ClientPackages } from '../../services/client-packages.ts';
@@ -19,7 +18,7 @@ import type { UserService } from '../../services/identity/user-service.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { SystemService } from '../../services/systems/system-service.ts';
-import { createOpenRequests, type OpenRequestLimits } from '../limits/open-requests.ts';
+import type { OpenRequests } from '../limits/open-requests.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 import { createAccessWatch } from '../request/access-watch.ts';
 import { type Authenticate, credentialsOf, requireAuthentication } from '../request/authentication.ts';
@@ -80,8 +79,7 @@ export interface RouteDeps {
   webFolder: string | null;
   /** Between two heartbeats of an event stream. */
   heartbeatMs: number;
-  openRequestLimits: OpenRequestLimits;
-  registry: Pick<Metrics, 'gauge' | 'counter' | 'increment'>;
+  openRequests: OpenRequests;
 }
 
 /**
@@ -89,15 +87,9 @@ export interface RouteDeps {
  * downloads and the web page, which need no token.
  */
 export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limits: RateLimits): Promise<void> {
-  const { heartbeatMs } = deps;
+  const { heartbeatMs, openRequests } = deps;
   const browser = createBrowser(deps.publicUrl, deps.hasTls);
   const authenticate: Authenticate = (request) => deps.authenticate(credentialsOf(request, browser));
-  const openRequests = createOpenRequests({
-    limits: deps.openRequestLimits,
-    gauge: (kind) => deps.registry.gauge('bursar_open_requests', { kind }),
-    onDownload: deps.registry.counter('bursar_download_bytes_total', {}).increment,
-    onRefusal: (kind) => deps.registry.increment('bursar_refused_requests_total', { kind }),
-  });
   const { access, account, users, sessions, audit, jobs, files, accounting, admin, systems, events, webhooks } =
     deps.services;
   const { accessTopic } = deps;
