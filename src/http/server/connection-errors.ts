@@ -1,27 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
 import { toProblem } from '../response/problem.ts';
-import { type ServedRequest, takeSentBytes } from './served-request.ts';
 
 const lingerMs = 1000;
 
 export interface ConnectionErrorDeps {
   log: FastifyBaseLogger;
-  /** The IP address of the client. */
-  address(request: IncomingMessage): string;
   /** The connection under a stream with TLS whose handshake has failed. */
   connectionOf(stream: Socket): Socket | undefined;
-  onServed(served: ServedRequest): void;
 }
 
 /**
  * Responds to requests that cannot be parsed: headers too large, not HTTP, too slow. If a response to an earlier,
  * complete request is in progress on the same connection, it is sent first.
  */
-export function createConnectionErrorHandler({ log, address, connectionOf, onServed }: ConnectionErrorDeps) {
+export function createConnectionErrorHandler({ log, connectionOf }: ConnectionErrorDeps) {
   const responses = new WeakMap<Socket, ServerResponse>();
   const rejected = new WeakSet<Socket>();
 
@@ -61,35 +57,8 @@ export function createConnectionErrorHandler({ log, address, connectionOf, onSer
     log.info({ address: socket.remoteAddress, reqId: requestId, status }, 'request without TLS rejected');
   }
 
-  function rejectExpectation(request: IncomingMessage, response: ServerResponse): void {
-    const requestId = randomUUID();
-    const expect = String(request.headers.expect).slice(0, 64);
-    const error = new BursarError('expectation_failed', `"Expect: ${expect}" is not supported. Leave out the header.`);
-    const { status, body } = toProblem(error, requestId);
-    response.writeHead(status, {
-      'content-type': 'application/problem+json',
-      'x-content-type-options': 'nosniff',
-      'x-request-id': requestId,
-    });
-    response.end(body);
-    onServed({
-      requestId,
-      method: request.method ?? '',
-      url: request.url ?? '',
-      route: undefined,
-      status,
-      ms: 0,
-      latencyMs: 0,
-      bytes: takeSentBytes(request.socket),
-      isAborted: false,
-      address: address(request),
-      caller: null,
-    });
-  }
-
   return {
     rejectRequest,
-    rejectExpectation,
     /** Remembers the response in progress on a connection. */
     track: (response: ServerResponse) => {
       if (response.socket !== null) responses.set(response.socket, response);

@@ -64,9 +64,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   };
   const connectionErrors = createConnectionErrorHandler({
     log: deps.log,
-    address,
     connectionOf: (stream) => connections.connectionOf(stream),
-    onServed,
   });
   const spans = createRequestSpans(deps.tracing);
   const cache = createResponseCache({
@@ -117,9 +115,9 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     connectionErrors.track(reply.raw);
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
     if (request.is404) return done(notFound(request, reply) as Error);
-    if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return done();
-    reply.header('connection', 'close');
-    done(new BursarError('bad_request', 'The header Host is missing. Send it: HTTP/1.1 requires it.') as Error);
+    const error = findHeaderError(request);
+    if (error !== undefined) reply.header('connection', 'close');
+    done(error as Error | undefined);
   });
   // Node makes no stream for a request without a body. Fastify would wait for its end if the request has a content type.
   app.addHook('preParsing', (request, _reply, payload, done) => {
@@ -137,7 +135,8 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   handleErrors(app, deps);
   cache.install(app.server);
   const connections = install(app);
-  app.server.on('checkExpectation', connectionErrors.rejectExpectation);
+  // Node itself would send an empty response.
+  app.server.on('checkExpectation', app.routing);
 
   checkQueryParameters(app);
   if (deps.servesCallers) await registerOpenApi(app, deps.version, deps.systems, rates);
@@ -145,6 +144,17 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   const routeDeps = { ...deps, openRequests, hasTls: deps.certificate !== undefined };
   if (deps.servesCallers) await registerRoutes(app, routeDeps, rates);
   return app;
+}
+
+/** What Node would reject without a problem document. It handles `100-continue` itself. */
+function findHeaderError({ headers: { host, expect }, raw }: FastifyRequest): BursarError | undefined {
+  if (raw.httpVersion !== '1.1') return undefined;
+  if (host === undefined) {
+    return new BursarError('bad_request', 'The header Host is missing. Send it: HTTP/1.1 requires it.');
+  }
+  if (expect === undefined || expect.toLowerCase() === '100-continue') return undefined;
+  const message = `"Expect: ${expect.slice(0, 64)}" is not supported. Leave out the header.`;
+  return new BursarError('expectation_failed', message);
 }
 
 /** The address that Fastify's `request.ip` is, for requests that Fastify does not see. */
