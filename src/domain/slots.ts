@@ -25,112 +25,74 @@ export interface Slots {
   isContended(): boolean;
 }
 
-/** The slots that are taken with one key, and those who wait for one, first come first served. */
-interface Share {
-  taken: number;
-  waiters: Set<Waiter>;
-}
-
 interface Waiter {
-  /** Earlier ones have a lower number. */
-  number: number;
+  key: string;
   grant(): void;
 }
 
-/** A free slot goes to the waiting key that has taken the fewest, and of several to the one that has waited longest. */
+/**
+ * Without `perKey`, slots are given out in the order of the requests. With it, a free slot goes to the waiting key that has
+ * taken the fewest, and of several to the one that has waited longest.
+ */
 export function createSlots({
   total = Number.POSITIVE_INFINITY,
   perKey = Number.POSITIVE_INFINITY,
 }: SlotLimits): Slots {
-  const shares = new Map<string, Share>();
-  let taken = 0;
-  let waiting = 0;
-  let waiterNumber = 0;
+  const taken = new Map<string, number>();
+  const waiters = new Set<Waiter>();
+  let totalTaken = 0;
+  const countTaken = (key?: string) => (key === undefined ? totalTaken : (taken.get(key) ?? 0));
 
-  function nextShare(): Share | undefined {
-    let next: Share | undefined;
-    for (const share of shares.values()) {
-      if (share.waiters.size === 0 || share.taken >= perKey) continue;
-      if (next === undefined || share.taken < next.taken || (share.taken === next.taken && waitsLonger(share, next)))
-        next = share;
+  function nextWaiter(): Waiter | undefined {
+    let next: Waiter | undefined;
+    for (const waiter of waiters) {
+      if (perKey === Number.POSITIVE_INFINITY) return waiter;
+      if (countTaken(waiter.key) >= perKey) continue;
+      if (next === undefined || countTaken(waiter.key) < countTaken(next.key)) next = waiter;
     }
     return next;
   }
 
-  function takeNow(key: string, share: Share): () => void {
-    share.taken += 1;
-    taken += 1;
+  function count(key: string, change: 1 | -1): void {
+    totalTaken += change;
+    const ofKey = countTaken(key) + change;
+    if (ofKey > 0) taken.set(key, ofKey);
+    else taken.delete(key);
+  }
+
+  function takeNow(key: string): () => void {
+    count(key, 1);
     let isFree = false;
     return () => {
       if (isFree) return;
       isFree = true;
-      share.taken -= 1;
-      taken -= 1;
-      grantFreeSlots();
-      removeIfUnused(key, share);
+      count(key, -1);
+      if (totalTaken < total) nextWaiter()?.grant();
     };
   }
 
-  function grantFreeSlots(): void {
-    while (waiting > 0 && taken < total) {
-      const [first] = nextShare()?.waiters ?? [];
-      if (first === undefined) return;
-      first.grant();
-    }
-  }
-
-  function findShare(key: string): Share {
-    let share = shares.get(key);
-    if (share === undefined) {
-      share = { taken: 0, waiters: new Set() };
-      shares.set(key, share);
-    }
-    return share;
-  }
-
-  function removeIfUnused(key: string, share: Share): void {
-    if (share.taken === 0 && share.waiters.size === 0) shares.delete(key);
-  }
-
-  function waitFor(key: string, signal: AbortSignal | undefined): Promise<() => void> {
-    const share = findShare(key);
-    return new Promise((resolve, reject) => {
-      const stopWaiting = () => {
-        share.waiters.delete(waiter);
-        waiting -= 1;
-        signal?.removeEventListener('abort', onAbort);
-      };
-      const onAbort = () => {
-        stopWaiting();
-        removeIfUnused(key, share);
-        reject(signal?.reason);
-      };
-      const waiter: Waiter = {
-        number: waiterNumber++,
-        grant() {
-          stopWaiting();
-          resolve(takeNow(key, share));
-        },
-      };
-      share.waiters.add(waiter);
-      waiting += 1;
-      signal?.addEventListener('abort', onAbort);
-    });
-  }
-
-  function tryTake(key = ''): (() => void) | undefined {
-    if (taken >= total || (shares.get(key)?.taken ?? 0) >= perKey) return undefined;
-    return takeNow(key, findShare(key));
-  }
+  const tryTake = (key = '') => (totalTaken >= total || countTaken(key) >= perKey ? undefined : takeNow(key));
 
   async function take({ key = '', signal }: SlotRequest = {}): Promise<() => void> {
     signal?.throwIfAborted();
-    return tryTake(key) ?? (await waitFor(key, signal));
+    const free = tryTake(key);
+    if (free !== undefined) return free;
+    const { promise, resolve, reject } = Promise.withResolvers<() => void>();
+    const grant = () => {
+      waiters.delete(waiter);
+      resolve(takeNow(key));
+    };
+    const waiter: Waiter = { key, grant };
+    const onAbort = () => waiters.delete(waiter) && reject(signal?.reason);
+    signal?.addEventListener('abort', onAbort);
+    waiters.add(waiter);
+    return await promise.finally(() => signal?.removeEventListener('abort', onAbort));
   }
 
   return {
     take,
     tryTake,
+    countTaken,
     async run(work, request) {
       const free = await take(request);
       try {
@@ -139,10 +101,6 @@ export function createSlots({
         free();
       }
     },
-    countTaken: (key) => (key === undefined ? taken : (shares.get(key)?.taken ?? 0)),
-    isContended: () => waiting > 0 && nextShare() !== undefined,
+    isContended: () => nextWaiter() !== undefined,
   };
 }
-
-const firstNumber = ({ waiters: [first] }: Share) => first?.number ?? 0;
-const waitsLonger = (share: Share, other: Share) => firstNumber(share) < firstNumber(other);

@@ -1,4 +1,4 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
@@ -35,24 +35,26 @@ const ciphers = [
 
 /** Reads and checks the files. Throws `invalid_config` with what to do unless a server can use them. */
 export function readCertificate(files: CertificateFiles): Certificate {
+  const [certFile, keyFile] = [`${files.certificate} (server.tls.certificate)`, `${files.key} (server.tls.key)`];
   const cert = readPem('server.tls.certificate', files.certificate);
   const key = readPem('server.tls.key', files.key);
   refuseReadableKey(files.key);
-  const parsed = parseCertificate(cert, files.certificate);
-  if (!parsed.checkPrivateKey(parseKey(key, files.key))) {
+  const parsed = attempt(`${certFile} is not a certificate in PEM format.`, () => new X509Certificate(cert));
+  const parsedKey = attempt(`${keyFile} is not a private key in PEM format without a passphrase.`, () =>
+    createPrivateKey(key),
+  );
+  if (!parsed.checkPrivateKey(parsedKey)) {
     throw new BursarError(
       'invalid_config',
-      `The key ${files.key} (server.tls.key) does not belong to the first certificate in ${files.certificate} ` +
-        '(server.tls.certificate). Use the files of one certificate. In a chain, the certificate of this server comes first.',
+      `The key ${keyFile} does not belong to the first certificate in ${certFile}. Use the files of one certificate. In a ` +
+        'chain, the certificate of this server comes first.',
     );
   }
   const options: SecureContextOptions = { cert, key, ciphers, minVersion: 'TLSv1.2' };
-  try {
-    createSecureContext(options);
-  } catch (cause) {
-    const message = `OpenSSL refuses the certificate ${files.certificate} (server.tls.certificate): ${messageOf(cause)}`;
-    throw new BursarError('invalid_config', message, { cause });
-  }
+  attempt(
+    (reason) => `OpenSSL refuses the certificate ${certFile}: ${reason}`,
+    () => createSecureContext(options),
+  );
   return {
     options,
     names: parsed.subjectAltName ?? parsed.subject,
@@ -61,13 +63,11 @@ export function readCertificate(files: CertificateFiles): Certificate {
   };
 }
 
-function readPem(setting: string, file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (cause) {
-    throw new BursarError('invalid_config', `Cannot read ${setting} ${resolve(file)}: ${messageOf(cause)}`, { cause });
-  }
-}
+const readPem = (setting: string, file: string) =>
+  attempt(
+    (reason) => `Cannot read ${setting} ${resolve(file)}: ${reason}`,
+    () => readFileSync(file, 'utf8'),
+  );
 
 /** Members of a group may read it: distributions give keys to a group such as ssl-cert. */
 function refuseReadableKey(file: string): void {
@@ -76,22 +76,12 @@ function refuseReadableKey(file: string): void {
   throw new BursarError('invalid_config', message);
 }
 
-function parseCertificate(pem: string, file: string): X509Certificate {
+function attempt<T>(describe: string | ((reason: string) => string), run: () => T): T {
   try {
-    return new X509Certificate(pem);
+    return run();
   } catch (cause) {
-    const message = `${file} (server.tls.certificate) is not a certificate in PEM format.`;
+    const message =
+      typeof describe === 'string' ? describe : describe(cause instanceof Error ? cause.message : String(cause));
     throw new BursarError('invalid_config', message, { cause });
   }
 }
-
-function parseKey(pem: string, file: string): KeyObject {
-  try {
-    return createPrivateKey(pem);
-  } catch (cause) {
-    const message = `${file} (server.tls.key) is not a private key in PEM format without a passphrase.`;
-    throw new BursarError('invalid_config', message, { cause });
-  }
-}
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -2,19 +2,22 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import proxyAddr from '@fastify/proxy-addr';
-import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
-import { BursarError } from '../../domain/errors.ts';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
+import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
+import type { RefusedRequest } from '../../services/identity/refusal-recorder.ts';
+import { isRefusedAccess } from '../../services/identity/refused-access.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { createLimits, type LimitSettings } from '../limits/limits.ts';
 import type { ExampleSystem } from '../openapi/complete-document.ts';
 import { registerOpenApi } from '../openapi/register.ts';
-import { sendProblem } from '../response/send-error.ts';
+import { drainBody } from '../request/drain-body.ts';
+import { toRequestError } from '../request/request-errors.ts';
+import { sendErrorPage, sendProblem } from '../response/send-error.ts';
 import { type MetricsOptions, probeRoutes } from '../routes/probes.ts';
-import { type AccessLogSettings, createAccessLog } from './access-log.ts';
+import { type AccessLogSettings, createAccessLog, loggablePath } from './access-log.ts';
 import { createConnectionErrorHandler, endWithProblem } from './connection-errors.ts';
 import { createFastify, type FastifySettings } from './create-fastify.ts';
-import { type ErrorHandlerDeps, handleErrors } from './handle-errors.ts';
 import { checkQueryParameters } from './query-parameters.ts';
 import { type RouteDeps, registerRoutes } from './register-routes.ts';
 import { toRequestId } from './request-id.ts';
@@ -22,7 +25,7 @@ import { createRequestSpans } from './request-spans.ts';
 import { createResponseCache } from './response-cache.ts';
 import { reportServed, type ServedRequest } from './served-request.ts';
 
-export interface ServerDeps extends FastifySettings, ErrorHandlerDeps, Omit<RouteDeps, 'hasTls' | 'openRequests'> {
+export interface ServerDeps extends FastifySettings, Omit<RouteDeps, 'hasTls' | 'openRequests'> {
   /** False for a server that has only probes and metrics. */
   servesCallers: boolean;
   /** Null if nothing is traced. */
@@ -40,11 +43,18 @@ export interface ServerDeps extends FastifySettings, ErrorHandlerDeps, Omit<Rout
   metrics: MetricsOptions | null;
   /** Called for every request that has ended: answered, also from the cache, or aborted by its client. */
   onServed(served: ServedRequest): void;
+  onRefusedAccess(refused: RefusedRequest): void;
   /** Reasons why requests cannot be served. */
   findProblems(): Promise<string[]>;
   /** Problems that need an operator, although requests can be served. */
   findWarnings(): Promise<string[]>;
 }
+
+/**
+ * The time limit for reading the rest of a rejected request. Less than the request timeout, which closes the connection without a
+ * response.
+ */
+const maxDrainMs = 30_000;
 
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
@@ -172,3 +182,25 @@ function catchError(run: () => void): unknown {
     return error;
   }
 }
+
+/** Sends the problem document or the page of an error, after the client has sent its body. */
+function handleErrors(app: FastifyInstance, deps: ServerDeps): void {
+  app.setErrorHandler<FastifyError>(async (error, request, reply) => {
+    await drainBody(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
+    if (isRefusedAccess(error)) deps.onRefusedAccess(toRefusedRequest(error, request));
+    const { isPage } = request.routeOptions.config;
+    const problem = (isPage ? sendErrorPage : sendProblem)(toRequestError(error), request.id, reply);
+    if (problem.status >= 500 && !isIntended(error))
+      deps.log.error({ reqId: request.id, err: error }, 'request failed');
+    return reply;
+  });
+}
+
+function toRefusedRequest(error: BursarError, request: FastifyRequest): RefusedRequest {
+  const { caller, ip: address, id: requestId, method, url } = request;
+  return { error, caller, address, requestId, method, path: loggablePath(url) };
+}
+
+/** Responses with 503 that are meant so: an operator need not look. */
+const intendedUnavailability = new Set<ErrorCode>(['system_paused', 'server_busy']);
+const isIntended = (error: unknown) => error instanceof BursarError && intendedUnavailability.has(error.code);

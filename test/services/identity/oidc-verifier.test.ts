@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { type CryptoKey, decodeJwt, exportSPKI, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
 import type { OidcConfig } from '../../../src/config/oidc-schema.ts';
@@ -313,37 +314,76 @@ describe('an opaque token', () => {
   });
 });
 
-test('a discovery document or keys that are not valid are 503, not 401', async () => {
-  let document: unknown;
-  let keys = { status: 200, body: '{"keys":[]}' };
-  const server = createServer((request, response) => {
-    const isDiscovery = request.url?.endsWith('/openid-configuration');
-    const { status, body } = isDiscovery ? { status: 200, body: JSON.stringify(document) } : keys;
-    response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+interface TestResponse {
+  status: number;
+  body: string;
+  location?: string;
+}
+
+/** Starts an issuer whose responses are these, by path. */
+async function startIssuer(respond: (request: IncomingMessage, body: string) => TestResponse) {
+  const server = createServer(async (request, response) => {
+    const { status, body, location } = respond(request, await text(request));
+    const headers = { 'content-type': 'application/json', ...(location === undefined ? {} : { location }) };
+    response.writeHead(status, headers).end(body);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  try {
-    const token = await provider.sign({ iss: issuer }, { kid: 'x' });
-    const verify = () => createVerifier({ issuer }).verify(token);
-    const valid = { issuer, jwks_uri: `${issuer}/keys` };
-    for (document of [{}, [], { ...valid, issuer: `${issuer}/` }, { issuer }, { ...valid, jwks_uri: 'file:///etc' }])
-      await assert.rejects(verify(), away, JSON.stringify(document));
-    document = { ...valid, padding: 'x'.repeat(1_000_000) };
-    await assert.rejects(verify(), away);
-    document = valid;
-    for (keys of [
-      { status: 500, body: '{}' },
-      { status: 302, body: '{}' },
-      { status: 200, body: 'not JSON' },
-      { status: 200, body: '{"keys": 7}' },
-      { status: 200, body: JSON.stringify({ keys: [{ kty: 'RSA', kid: 'x', e: 'x', n: 'x' }] }) },
-    ])
-      await assert.rejects(verify(), away, keys.body);
-    keys = { status: 200, body: '{"keys":[]}' };
-    await assert.rejects(verify(), invalid);
-  } finally {
-    server.close();
+  return { issuer: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
+}
+
+const ok = (body: object) => ({ status: 200, body: JSON.stringify(body) });
+
+test('Bursar authenticates itself for introspection as the issuer says', async (t) => {
+  const seen: string[] = [];
+  for (const methods of [undefined, ['client_secret_basic', 'client_secret_post'], ['client_secret_post']]) {
+    const { issuer, close } = await startIssuer(({ url = '', headers }, body) => {
+      const endpoint = {
+        introspection_endpoint: `${issuer}/introspect`,
+        introspection_endpoint_auth_methods_supported: methods,
+      };
+      if (url !== '/introspect') return ok({ issuer, jwks_uri: `${issuer}/keys`, ...endpoint });
+      seen.push(`${headers.authorization ?? ''} ${body}`);
+      return ok({ active: true, sub: 'ada', aud: audience });
+    });
+    t.after(close);
+    const credentials = { introspection: true, clientId: 'bursar', clientSecret: 'a b' };
+    assert.equal((await createVerifier({ issuer, ...credentials }).verify('opaque'))?.subject, 'ada');
   }
+  const basic = `Basic ${Buffer.from('bursar:a+b').toString('base64')} token_type_hint=access_token&token=opaque`;
+  const post = ' token_type_hint=access_token&token=opaque&client_id=bursar&client_secret=a+b';
+  assert.deepEqual(seen, [basic, basic, post]);
+});
+
+test('a discovery document or keys that are not valid are 503, not 401', async (t) => {
+  let document: unknown;
+  let location: string | undefined;
+  let keys = { status: 200, body: '{"keys":[]}' };
+  const { issuer, close } = await startIssuer(({ url }) => {
+    if (url?.startsWith('/keys')) return keys;
+    if (location !== undefined && url !== location) return { status: 302, body: '', location };
+    return ok(document as object);
+  });
+  t.after(close);
+  const token = await provider.sign({ iss: issuer }, { kid: 'x' });
+  const verify = () => createVerifier({ issuer }).verify(token);
+  const valid = { issuer, jwks_uri: `${issuer}/keys` };
+  for (document of [{}, [], { ...valid, issuer: `${issuer}/` }, { issuer }, { ...valid, jwks_uri: 'file:///etc' }])
+    await assert.rejects(verify(), away, JSON.stringify(document));
+  document = { ...valid, padding: 'x'.repeat(1_000_000) };
+  await assert.rejects(verify(), away);
+  document = valid;
+  location = '/elsewhere';
+  await assert.rejects(verify(), away, 'a redirect');
+  location = undefined;
+  for (keys of [
+    { status: 500, body: '{}' },
+    { status: 302, body: '{}' },
+    { status: 200, body: 'not JSON' },
+    { status: 200, body: '{"keys": 7}' },
+    { status: 200, body: JSON.stringify({ keys: [{ kty: 'RSA', kid: 'x', e: 'x', n: 'x' }] }) },
+  ])
+    await assert.rejects(verify(), away, keys.body);
+  keys = { status: 200, body: '{"keys":[]}' };
+  await assert.rejects(verify(), invalid);
 });

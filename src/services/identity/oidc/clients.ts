@@ -1,7 +1,6 @@
-import type { ClientAuth, Configuration } from 'openid-client';
+import type { ClientAuth, Configuration, CustomFetchOptions } from 'openid-client';
 import type { OidcConfig } from '../../../config/oidc-schema.ts';
 import { createCachedValue } from './cached-value.ts';
-import { limitedFetch } from './limited-fetch.ts';
 import { ProviderFailure } from './provider-failure.ts';
 
 /** Bursar as the client of its OpenID providers. */
@@ -17,6 +16,7 @@ const maxAgeMs = 60 * 60 * 1000;
 /** A failure is remembered, so that a storm of tokens does not become a storm of requests to the issuer. */
 const retryMs = 5000;
 export const timeoutSeconds = 5;
+const maxResponseBytes = 1_000_000;
 
 /** Loaded when it is needed first: it would slow down the start. */
 export const loadClient = () => import('openid-client');
@@ -78,4 +78,18 @@ function authenticationOf({ clientSecret }: OidcConfig, client: Awaited<ReturnTy
     );
     return (supportsBasic ? basic : post)(server, ...request);
   };
+}
+
+/** `fetch` without redirects, which could lead to a server that the operator has not named, and without long responses. */
+export async function limitedFetch(url: string, options: Partial<CustomFetchOptions>): Promise<Response> {
+  const response = await fetch(url, { ...options, redirect: 'manual' } as RequestInit);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length;
+    if (size > maxResponseBytes) throw new Error(`${url} responded with more than ${maxResponseBytes} bytes`);
+    chunks.push(chunk);
+  }
+  const { status, headers } = response;
+  return new Response(size === 0 ? null : Buffer.concat(chunks), { status, headers });
 }

@@ -1,8 +1,7 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import type { OidcConfig } from '../../../config/oidc-schema.ts';
 import { createCachedValue } from './cached-value.ts';
-import { type OidcClients, timeoutSeconds } from './clients.ts';
-import { limitedFetch } from './limited-fetch.ts';
+import { limitedFetch, type OidcClients, timeoutSeconds } from './clients.ts';
 import { ProviderFailure } from './provider-failure.ts';
 
 const maxAgeMs = 10 * 60 * 1000;
