@@ -19,12 +19,17 @@ export interface ConnectionDeps {
   endWithError(socket: Socket, error: BursarError): void;
 }
 
+export interface Connection {
+  socket: Socket;
+  /** What requests are read from: the socket or, with TLS, its decrypted stream after the handshake. */
+  stream: Socket | undefined;
+}
+
 /** The open connections of a server. */
 export interface Connections {
-  /** What requests are read from: the connections or, with TLS, their decrypted streams after the handshake. */
-  streams(): Iterable<Socket>;
-  /** The connection under a stream with TLS, also if its handshake has failed. */
-  connectionOf(stream: Socket): Socket | undefined;
+  open(): Iterable<Connection>;
+  /** The socket under a stream with TLS, also if its handshake has failed. */
+  socketOf(stream: Socket): Socket | undefined;
   /** Closes the connections that have not begun a request: browsers open some in advance, and may never use them. */
   closeUnused(): void;
 }
@@ -40,54 +45,54 @@ export function limitConnections(server: Server, deps: ConnectionDeps): Connecti
   const { limits, onCount, onRefusal, endWithError } = deps;
   const slots = createSlots({ total: limits.connections, perKey: limits.addressConnections });
   const refusals = createSlots({ total: maxRefusals });
-  /** Both by the address and port of the client. */
-  const connections = new Map<string, Socket>();
-  const streams = new Map<string, Socket>();
+  /** By the address and port of the client. */
+  const connections = new Map<string, Connection>();
   const isTls = server instanceof TlsServer;
 
-  function add(connection: Socket, freeSlot: () => void): void {
-    const client = clientOf(connection);
-    connections.set(client, connection);
-    if (!isTls) streams.set(client, connection);
+  function add(socket: Socket, freeSlot: () => void): void {
+    const client = clientOf(socket);
+    connections.set(client, { socket, stream: isTls ? undefined : socket });
     onCount(slots.countTaken());
-    connection.once('close', () => {
+    socket.once('close', () => {
       freeSlot();
-      connections.delete(client);
-      streams.delete(client);
+      // A client that has reset a connection may already have opened another one from the same port.
+      if (connections.get(client)?.socket === socket) connections.delete(client);
       onCount(slots.countTaken());
     });
   }
 
-  function refuse(connection: Socket, error: BursarError): void {
+  function refuse(socket: Socket, error: BursarError): void {
     onRefusal();
-    connection.on('error', () => undefined);
+    socket.on('error', () => undefined);
     // With TLS a response would need a handshake first, which takes more CPU time than most requests.
     const freeRefusal = isTls ? undefined : refusals.tryTake();
-    if (freeRefusal === undefined) return void connection.destroy();
-    connection.once('close', freeRefusal);
-    connection.resume();
-    endWithError(connection, error);
+    if (freeRefusal === undefined) return void socket.destroy();
+    socket.once('close', freeRefusal);
+    socket.resume();
+    endWithError(socket, error);
   }
 
   const [handleConnection] = server.listeners('connection');
   if (handleConnection === undefined) throw new Error('the server has no connection listener');
-  server.removeListener('connection', handleConnection as (connection: Socket) => void);
-  server.on('connection', (connection: Socket) => {
-    const address = connection.remoteAddress ?? '';
+  server.removeListener('connection', handleConnection as (socket: Socket) => void);
+  server.on('connection', (socket: Socket) => {
+    const address = socket.remoteAddress ?? '';
     const freeSlot = slots.tryTake(address);
     // Node's HTTP parser does not get the connection: a request that is refused must not be carried out.
-    if (freeSlot === undefined) return refuse(connection, tooManyConnections(limits, slots.countTaken(address)));
-    add(connection, freeSlot);
-    handleConnection.call(server, connection);
+    if (freeSlot === undefined) return refuse(socket, tooManyConnections(limits, slots.countTaken(address)));
+    add(socket, freeSlot);
+    handleConnection.call(server, socket);
   });
-  server.on('secureConnection', (stream) => streams.set(clientOf(stream), stream));
+  server.on('secureConnection', (stream: Socket) => {
+    const connection = connections.get(clientOf(stream));
+    if (connection !== undefined) connection.stream = stream;
+  });
 
   return {
-    streams: () => streams.values(),
-    connectionOf: (stream) => connections.get(clientOf(stream)),
+    open: () => connections.values(),
+    socketOf: (stream) => connections.get(clientOf(stream))?.socket,
     closeUnused() {
-      for (const [client, connection] of connections)
-        if ((streams.get(client)?.bytesRead ?? 0) === 0) connection.destroy();
+      for (const { socket, stream } of connections.values()) if ((stream?.bytesRead ?? 0) === 0) socket.destroy();
     },
   };
 }

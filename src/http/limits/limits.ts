@@ -5,7 +5,7 @@ import type { Metrics } from '../../metrics/metrics.ts';
 import { type ConnectionLimits, type Connections, limitConnections } from './connections.ts';
 import { createOpenRequests, type OpenRequestLimits, type OpenRequests } from './open-requests.ts';
 import { createRateLimits, type RateLimitSettings, type RateLimits } from './rate-limits.ts';
-import { type SlowReaderLimits, watchSlowReaders } from './slow-readers.ts';
+import { disconnectSlowReaders, type SlowReaderLimits } from './slow-readers.ts';
 
 export interface LimitSettings {
   rates: RateLimitSettings;
@@ -47,13 +47,12 @@ export function createLimits({ settings, registry, log, endWithError }: LimitDep
         onRefusal: () => registry.increment('bursar_connections_cut_total', { reason: 'too_many_connections' }),
         endWithError,
       });
-      const stopWatch = watchSlowReaders(connections.streams, settings.slowReaders, (socket) => {
+      const stopChecks = disconnectSlowReaders(connections.open, settings.slowReaders, ({ remoteAddress: address }) => {
         registry.increment('bursar_connections_cut_total', { reason: 'slow_reader' });
-        log.info({ address: socket.remoteAddress }, 'client disconnected: it reads its response too slowly');
-        socket.destroy();
+        log.info({ address }, 'client disconnected: it reads its response too slowly');
       });
       app.addHook('preClose', async () => connections.closeUnused());
-      app.addHook('onClose', async () => stopWatch());
+      app.addHook('onClose', async () => stopChecks());
       return connections;
     },
   };

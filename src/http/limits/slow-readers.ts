@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { extendDeadline } from '../../domain/reading-deadline.ts';
+import type { Connection } from './connections.ts';
 
 export interface SlowReaderLimits {
   /** A client must take at least `minBytes` of a waiting response within this time, on average. */
@@ -40,13 +41,13 @@ export function createSlowReaderCheck({ windowMs, minBytes, maxWaitingBytes }: S
   const maxPauseMs = maxPauseWindows * windowMs;
 
   /** Returns the bytes that wait for the client, and whether it has stalled or was too slow. */
-  function measure(socket: Socket, now: number): { waiting: number; isStalled: boolean; isTooSlow: boolean } {
-    const waiting = socket.writableLength;
+  function measure({ socket, stream = socket }: Connection, now: number) {
+    const waiting = stream.writableLength;
     if (waiting === 0) {
       progressBySocket.delete(socket);
       return { waiting, isStalled: false, isTooSlow: false };
     }
-    const taken = socket.bytesWritten - waiting;
+    const taken = stream.bytesWritten - waiting;
     const before = progressBySocket.get(socket);
     const progress = before ? advance(before, taken, now) : startProgress(taken, waiting, now);
     progressBySocket.set(socket, progress);
@@ -68,8 +69,8 @@ export function createSlowReaderCheck({ windowMs, minBytes, maxWaitingBytes }: S
   }
 
   /** Returns the connections to close. */
-  return (sockets: Iterable<Socket>, now: number): Socket[] => {
-    const measured = [...sockets].map((socket) => ({ socket, ...measure(socket, now) }));
+  return (connections: Iterable<Connection>, now: number): Connection[] => {
+    const measured = [...connections].map((connection) => ({ connection, ...measure(connection, now) }));
     const tooSlow = measured.filter(({ isTooSlow }) => isTooSlow);
     let waitingBytes = measured.reduce((sum, { waiting, isTooSlow }) => sum + (isTooSlow ? 0 : waiting), 0);
     const stalled = measured.filter(({ isStalled, isTooSlow }) => isStalled && !isTooSlow);
@@ -78,15 +79,15 @@ export function createSlowReaderCheck({ windowMs, minBytes, maxWaitingBytes }: S
       waitingBytes -= each.waiting;
       tooSlow.push(each);
     }
-    return tooSlow.map(({ socket }) => socket);
+    return tooSlow.map(({ connection }) => connection);
   };
 }
 
-/** Calls `onSlow` for every client that reads too slowly. Returns a function that stops the checks. */
-export function watchSlowReaders(
-  sockets: () => Iterable<Socket>,
+/** Disconnects clients that read too slowly. Returns a function that stops the checks. */
+export function disconnectSlowReaders(
+  openConnections: () => Iterable<Connection>,
   limits: SlowReaderLimits,
-  onSlow: (socket: Socket) => void,
+  onCut: (socket: Socket) => void,
 ): () => void {
   const findSlowReaders = createSlowReaderCheck(limits);
   const checkMs = limits.windowMs / checksPerWindow;
@@ -97,7 +98,10 @@ export function watchSlowReaders(
     const now = performance.now();
     sendingMs += Math.min(now - checkedAt, 2 * checkMs);
     checkedAt = now;
-    for (const socket of findSlowReaders(sockets(), sendingMs)) onSlow(socket);
+    for (const { socket } of findSlowReaders(openConnections(), sendingMs)) {
+      onCut(socket);
+      socket.destroy();
+    }
   }, checkMs);
   timer.unref();
   return () => clearInterval(timer);

@@ -9,15 +9,15 @@ const lingerMs = 1000;
 
 export interface ConnectionErrorDeps {
   log: FastifyBaseLogger;
-  /** The connection under a stream with TLS whose handshake has failed. */
-  connectionOf(stream: Socket): Socket | undefined;
+  /** The socket under a stream with TLS whose handshake has failed. */
+  socketOf(stream: Socket): Socket | undefined;
 }
 
 /**
  * Responds to requests that cannot be parsed: headers too large, not HTTP, too slow. If a response to an earlier,
  * complete request is in progress on the same connection, it is sent first.
  */
-export function createConnectionErrorHandler({ log, connectionOf }: ConnectionErrorDeps) {
+export function createConnectionErrorHandler({ log, socketOf }: ConnectionErrorDeps) {
   const responses = new WeakMap<Socket, ServerResponse>();
   const rejected = new WeakSet<Socket>();
 
@@ -29,7 +29,7 @@ export function createConnectionErrorHandler({ log, connectionOf }: ConnectionEr
       response.once('close', () => socket.destroySoon());
       return;
     }
-    const plainSocket = error.code === 'ERR_SSL_HTTP_REQUEST' ? connectionOf(socket) : undefined;
+    const plainSocket = error.code === 'ERR_SSL_HTTP_REQUEST' ? socketOf(socket) : undefined;
     if (plainSocket?.writable) {
       rejectPlainHttp(plainSocket);
       return;

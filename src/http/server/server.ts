@@ -74,7 +74,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   };
   const connectionErrors = createConnectionErrorHandler({
     log: deps.log,
-    connectionOf: (stream) => connections.connectionOf(stream),
+    socketOf: (stream) => connections.socketOf(stream),
   });
   const spans = createRequestSpans(deps.tracing);
   const cache = createResponseCache({

@@ -8,6 +8,7 @@ import { Readable } from 'node:stream';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import type { Connection } from '../../../../src/http/limits/connections.ts';
 import { createSlowReaderCheck } from '../../../../src/http/limits/slow-readers.ts';
 import { type Caller, createCaller, type Job } from '../../../support/api.ts';
 import { createCertificateAuthority } from '../../../support/certificates.ts';
@@ -49,7 +50,9 @@ describe('the check for slow readers', () => {
   after(() => server.close());
 
   /** Opens a connection on which a response waits. The client reads nothing yet. */
-  async function openConnection(respond: (socket: Socket) => void): Promise<{ client: Socket; socket: Socket }> {
+  async function openConnection(
+    respond: (socket: Socket) => void,
+  ): Promise<{ client: Socket; connection: Connection }> {
     const { port } = server.address() as { port: number };
     const accepted = once(server, 'connection') as Promise<[Socket]>;
     const client = connect(port, '127.0.0.1').pause();
@@ -58,7 +61,7 @@ describe('the check for slow readers', () => {
     socket.on('error', () => undefined);
     respond(socket);
     await sleep(50);
-    return { client, socket };
+    return { client, connection: { socket, stream: socket } };
   }
 
   /** As files are sent: the next part is written when the last one was taken. */
@@ -73,34 +76,38 @@ describe('the check for slow readers', () => {
 
   test('finds a client that takes too little within the window, and nobody earlier', async () => {
     const findSlowReaders = createSlowReaderCheck(limits);
-    const { socket } = await openConnection(sendInParts);
-    for (const now of [0, 500, 999]) assert.deepEqual(findSlowReaders([socket], now), []);
-    assert.deepEqual(findSlowReaders([socket], 1000), [socket]);
+    const { connection } = await openConnection(sendInParts);
+    for (const now of [0, 500, 999]) assert.deepEqual(findSlowReaders([connection], now), []);
+    assert.deepEqual(findSlowReaders([connection], 1000), [connection]);
   });
 
   test('finds a client that takes a little of a response again and again', () => {
     const findSlowReaders = createSlowReaderCheck(limits);
-    const socket = { bytesWritten: 400_000, writableLength: 400_000 };
-    const check = (now: number) => findSlowReaders([socket as unknown as Socket], now);
+    const socket = { bytesWritten: 400_000, writableLength: 400_000 } as Socket & { bytesWritten: number };
+    const connection = { socket, stream: socket };
+    const check = (now: number) => findSlowReaders([connection], now);
     assert.deepEqual(check(0), []);
     for (const now of [100, 400, 700, 1000]) {
       socket.bytesWritten += 50_000;
       assert.deepEqual(check(now), [], String(now));
     }
     for (const now of [1100, 1200, 1300]) assert.deepEqual(check(now), [], 'the bytes count for the time after them');
-    assert.deepEqual(check(1400), [socket]);
+    assert.deepEqual(check(1400), [connection]);
   });
 
   test('gives a large write the time that it takes at the minimum rate, up to ten windows', () => {
-    const waiting = (writableLength: number) => ({ bytesWritten: 5e6, writableLength }) as unknown as Socket;
-    for (const [socket, ms] of [
+    const waiting = (writableLength: number): Connection => {
+      const socket = { bytesWritten: 5e6, writableLength } as unknown as Socket;
+      return { socket, stream: socket };
+    };
+    for (const [connection, ms] of [
       [waiting(1), 1000],
       [waiting(1_500_000), 3000],
       [waiting(1e9), 10_000],
     ] as const) {
       const findSlowReaders = createSlowReaderCheck(limits);
-      for (const now of [0, ms - 1]) assert.deepEqual(findSlowReaders([socket], now), [], String(ms));
-      assert.deepEqual(findSlowReaders([socket], ms), [socket]);
+      for (const now of [0, ms - 1]) assert.deepEqual(findSlowReaders([connection], now), [], String(ms));
+      assert.deepEqual(findSlowReaders([connection], ms), [connection]);
     }
   });
 
@@ -111,47 +118,49 @@ describe('the check for slow readers', () => {
     const tlsServer = createTlsServer(await authority.issue('IP:127.0.0.1')).listen(0, '127.0.0.1');
     await once(tlsServer, 'listening');
     t.after(() => tlsServer.close());
+    const accepted = once(tlsServer, 'connection') as Promise<[Socket]>;
     const secured = once(tlsServer, 'secureConnection') as Promise<[TLSSocket]>;
     const { port } = tlsServer.address() as { port: number };
     const client = connectTls({ port, host: '127.0.0.1', ca: readFileSync(authority.certificateFile) });
     clients.push(client);
-    const [[stream]] = await Promise.all([secured, once(client, 'secureConnect')]);
+    const [[socket], [stream]] = await Promise.all([accepted, secured, once(client, 'secureConnect')]);
+    const connection = { socket, stream };
     stream.on('error', () => undefined);
     const findSlowReaders = createSlowReaderCheck(limits);
-    assert.deepEqual(findSlowReaders([stream], 0), []);
+    assert.deepEqual(findSlowReaders([connection], 0), []);
     client.pause();
     sendInParts(stream);
     await sleep(50);
-    for (const now of [0, 999]) assert.deepEqual(findSlowReaders([stream], now), []);
+    for (const now of [0, 999]) assert.deepEqual(findSlowReaders([connection], now), []);
     await readBytes(client, 10_000_000);
-    for (const now of [1000, 10_999]) assert.deepEqual(findSlowReaders([stream], now), [], 'it has read a part');
-    assert.deepEqual(findSlowReaders([stream], 11_000), [stream]);
+    for (const now of [1000, 10_999]) assert.deepEqual(findSlowReaders([connection], now), [], 'it has read a part');
+    assert.deepEqual(findSlowReaders([connection], 11_000), [connection]);
   });
 
   test('ignores a connection on which nothing waits', async () => {
     const findSlowReaders = createSlowReaderCheck(limits);
-    const { client, socket } = await openConnection(sendAtOnce);
+    const { client, connection } = await openConnection(sendAtOnce);
     await readBytes(client, responseBytes);
-    for (const now of [0, 1000, 5000]) assert.deepEqual(findSlowReaders([socket], now), []);
+    for (const now of [0, 1000, 5000]) assert.deepEqual(findSlowReaders([connection], now), []);
   });
 
   test('does not find a client that takes enough, in bursts that are not in every window', async () => {
     const findSlowReaders = createSlowReaderCheck(limits);
-    const { client, socket } = await openConnection(sendInParts);
-    assert.deepEqual(findSlowReaders([socket], 0), []);
+    const { client, connection } = await openConnection(sendInParts);
+    assert.deepEqual(findSlowReaders([connection], 0), []);
     await readBytes(client, 10_000_000);
-    for (const now of [100, 1100, 5000, 10_000]) assert.deepEqual(findSlowReaders([socket], now), []);
+    for (const now of [100, 1100, 5000, 10_000]) assert.deepEqual(findSlowReaders([connection], now), []);
     await readBytes(client, 10_000_000);
-    for (const now of [10_050, 20_049]) assert.deepEqual(findSlowReaders([socket], now), []);
-    assert.deepEqual(findSlowReaders([socket], 20_050), [socket]);
+    for (const now of [10_050, 20_049]) assert.deepEqual(findSlowReaders([connection], now), []);
+    assert.deepEqual(findSlowReaders([connection], 20_050), [connection]);
   });
 
   test('finds those that read nothing for some checks if too much waits in all', async () => {
     const findSlowReaders = createSlowReaderCheck({ ...limits, maxWaitingBytes: responseBytes * 1.5 });
     const [first, second] = [await openConnection(sendAtOnce), await openConnection(sendAtOnce)];
-    const sockets = [first.socket, second.socket];
-    for (const now of [0, 1, 2, 3]) assert.deepEqual(findSlowReaders(sockets, now), [], 'they may read in bursts');
-    assert.equal(findSlowReaders(sockets, 4).length, 1, 'the other one is within the limit');
+    const both = [first.connection, second.connection];
+    for (const now of [0, 1, 2, 3]) assert.deepEqual(findSlowReaders(both, now), [], 'they may read in bursts');
+    assert.equal(findSlowReaders(both, 4).length, 1, 'the other one is within the limit');
   });
 });
 
