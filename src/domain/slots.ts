@@ -77,16 +77,17 @@ export function createSlots({
     signal?.throwIfAborted();
     const free = tryTake(key);
     if (free !== undefined) return free;
-    const { promise, resolve, reject } = Promise.withResolvers<() => void>();
-    const grant = () => {
-      waiters.delete(waiter);
-      resolve(takeNow(key));
-    };
-    const waiter: Waiter = { key, grant };
-    const onAbort = () => waiters.delete(waiter) && reject(signal?.reason);
-    signal?.addEventListener('abort', onAbort);
-    waiters.add(waiter);
-    return await promise.finally(() => signal?.removeEventListener('abort', onAbort));
+    return await new Promise((resolve, reject) => {
+      const onAbort = () => waiters.delete(waiter) && reject(signal?.reason);
+      const grant = () => {
+        waiters.delete(waiter);
+        signal?.removeEventListener('abort', onAbort);
+        resolve(takeNow(key));
+      };
+      const waiter: Waiter = { key, grant };
+      waiters.add(waiter);
+      signal?.addEventListener('abort', onAbort, { once: true });
+    });
   }
 
   return {
