@@ -81,10 +81,15 @@ async function postUsage(tx: Tx, { first, last }: JobRange): Promise<void> {
     where counted.account = accounts.id`.execute(tx);
 }
 
+const monthOfEnd = {
+  sqlite: sql`strftime('%Y-%m', ended_at / 1000, 'unixepoch')`,
+  postgres: sql`to_char(to_timestamp(ended_at / 1000) at time zone 'UTC', 'YYYY-MM')`,
+};
+
 async function addMonthlyUsage(tx: Tx, { first, last }: JobRange): Promise<void> {
   await sql`
     insert into monthly_usage (month, project_id, user_id, jobs, time_seconds)
-    select ${sql.raw(tx.backend.dialect.toMonth('ended_at'))}, project_id, owner, count(*), count(*) * ${sql.lit(usedSeconds)}
+    select ${monthOfEnd[tx.backend.dialect.name]}, project_id, owner, count(*), count(*) * ${sql.lit(usedSeconds)}
     from jobs where id between ${first} and ${last} group by 1, 2, 3
     on conflict (month, project_id, user_id) do update set jobs = monthly_usage.jobs + excluded.jobs,
       time_seconds = monthly_usage.time_seconds + excluded.time_seconds`.execute(tx);

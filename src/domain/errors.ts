@@ -64,7 +64,7 @@ export const errorTitles = {
   internal: 'Internal error',
   invalid_config: 'The configuration is not valid',
   invalid_argument: 'A command line argument is not valid',
-  schema_too_new: 'The database was created by a newer version of Bursar',
+  schema_unknown: 'The database was created by another version of Bursar',
   schema_differs: 'The schema of the database is not the expected one',
   database_too_old: 'The version of the database server is not supported',
   data_in_use: 'Another Bursar instance is using this data folder',

@@ -52,6 +52,11 @@ function copySqliteTemplate(data: string): void {
   copyFileSync(template, file, constants.COPYFILE_EXCL);
 }
 
+/** On SQLite, opening it creates it. */
+export async function createEmptyDatabase(data: string): Promise<void> {
+  if (server !== null) await withServer((client) => client.query(`create database "${basename(data)}"`));
+}
+
 export async function dropDatabase(data: string): Promise<void> {
   if (server !== null)
     await withServer((client) => client.query(`drop database if exists "${basename(data)}" (force)`));

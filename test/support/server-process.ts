@@ -16,8 +16,6 @@ export interface ServerProcessOptions extends ServerOptions {
   logFile?: string;
   /** For several servers on one database. */
   role?: 'all' | 'api' | 'worker';
-  /** The command line of another version (`old-version.ts`). */
-  program?: string;
 }
 
 /** A server in its own process. */
@@ -46,7 +44,7 @@ export async function spawnServer(options: ServerProcessOptions = {}): Promise<S
     ...(databaseUrl === undefined ? {} : { databaseUrl }),
   });
   const env = { ...environment, ...options.env };
-  const nodeArguments = startArguments(options.program ?? program);
+  const nodeArguments = startArguments(program);
   const child = spawn(process.execPath, [...nodeArguments, ...(options.role ? ['--role', options.role] : [])], {
     env,
     stdio: ['ignore', 'pipe', options.logFile === undefined ? 'pipe' : openSync(options.logFile, 'a')],

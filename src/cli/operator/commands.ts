@@ -167,8 +167,7 @@ function databaseCommands(program: Command, operator: Operator): void {
     .action(async (options) => (await import('./db.ts')).printStatus(await operator.context(), options));
   db.command('migrate')
     .description('apply pending migrations, as the next start would')
-    .option('--plan', 'list them with what each does, and change nothing', false)
-    .action(async (options) => (await import('./db.ts')).migrateDatabase(await operator.context(), options));
+    .action(async () => (await import('./db.ts')).migrateDatabase(await operator.context()));
   db.command('backup')
     .description('write a consistent copy of the database to a file; the server may be running')
     .argument('[file]', 'a new file; the format is the same for SQLite and PostgreSQL')

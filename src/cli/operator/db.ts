@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { hidePassword } from '../../config/format.ts';
-import { getSchemaStatus, listPendingMigrations, migrate, type SchemaStatus } from '../../store/database/migrations.ts';
+import { getSchemaStatus, migrate, type SchemaStatus } from '../../store/database/migrations.ts';
 import { countRows } from '../../store/maintenance/copy-tables.ts';
 import { createDataFolder } from '../../store/maintenance/data-folder.ts';
 import { restoreSnapshot, takeSnapshot } from '../../store/maintenance/snapshot.ts';
@@ -10,43 +10,17 @@ import { requireDatabase, sqliteFile, withConnection, withServerExcluded } from 
 import type { OperatorContext } from './operator.ts';
 import { printSnapshot } from './print-snapshot.ts';
 
-/** Applies the pending migrations, as the next start of a server would. With `plan` it only lists them. */
-export async function migrateDatabase(context: OperatorContext, { plan }: { plan: boolean }): Promise<void> {
-  if (plan) return await printMigrationPlan(context);
+/** Applies the pending migrations, as the next start of a server would. */
+export async function migrateDatabase(context: OperatorContext): Promise<void> {
   const { config } = context;
-  const print = linePrinter(context);
   const applied = await withConnection(config, config.database.url, async (db) => {
     const { pending } = await getSchemaStatus(db);
     await migrate(db);
     return pending;
   });
-  print(applied.length === 0 ? 'The schema is up to date.' : `Migrations applied: ${applied.join(', ')}.`);
-}
-
-async function printMigrationPlan(context: OperatorContext): Promise<void> {
-  const { config } = context;
-  const print = linePrinter(context);
-  const { url } = config.database;
-  const file = sqliteFile(config, url);
-  if (file !== null && !existsSync(file)) return print('The database does not exist yet. The first start creates it.');
-  const { pending, isEmpty, servers, rows } = await withConnection(config, url, async (db) => ({
-    pending: await listPendingMigrations(db),
-    isEmpty: (await getSchemaStatus(db)).applied.length === 0,
-    servers: await db.backend.dialect.listServers(db),
-    rows: await countRows(db),
-  }));
-  if (pending.length === 0) return print('The schema is up to date.');
-  if (isEmpty) return print('The database is empty. The first start creates the tables.');
-  for (const { name, summary, isCompatible, rewrites } of pending) {
-    const sizes = rewrites.flatMap((table) => (rows.has(table) ? [`${table} (${rows.get(table)} rows)`] : []));
-    print(`${name}: ${summary}.`);
-    print(`  Rewrites: ${sizes.length === 0 ? 'nothing' : sizes.join(', ')}.`);
-    print(
-      `  Servers of the version before: ${isCompatible ? 'keep working until they are stopped' : 'must be stopped'}.`,
-    );
-  }
-  if (servers.length > 0) print(`Servers that use the database now: ${servers.join(', ')}.`);
-  print('Nothing was changed. Back up first, with the version that is in use: bursar backup FOLDER.');
+  linePrinter(context)(
+    applied.length === 0 ? 'The schema is up to date.' : `Migrations applied: ${applied.join(', ')}.`,
+  );
 }
 
 export async function printStatus(context: OperatorContext, options: { json: boolean }): Promise<void> {

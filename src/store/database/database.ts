@@ -3,7 +3,7 @@ import { parseDatabaseUrl } from '../../config/database-url.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { checkServer } from './check-server.ts';
 import type { Db } from './handle.ts';
-import { applyMigrations, listPendingMigrations } from './migrations.ts';
+import { applyMigrations, listMigrations } from './migrations.ts';
 import { type DatabaseObserver, noObserver } from './observer.ts';
 import { openPostgres, type PostgresSettings } from './postgres.ts';
 import { requireExpectedSchema } from './schema-check.ts';
@@ -27,7 +27,7 @@ export async function openDatabase(
   const db = connectDatabase(settings, dataFolder, observer);
   try {
     await checkServer(db, settings.url);
-    if ((await listPendingMigrations(db)).length > 0) await migrateDatabase(settings, dataFolder);
+    if ((await listMigrations(db)).pending.length > 0) await migrateDatabase(settings, dataFolder);
     await requireExpectedSchema(db);
     return db;
   } catch (error) {

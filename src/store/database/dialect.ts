@@ -22,20 +22,12 @@ export interface Dialect {
   binaryCollation: string;
   /** Statements that make the database reject updates and deletes of a table. */
   appendOnlyTriggers(table: string): string[];
-  dropAppendOnlyTriggers(table: string): string[];
-  /** SQL for the month (`YYYY-MM`, UTC) of a column of epoch milliseconds. */
-  toMonth(column: string): string;
   /**
    * Whether a transaction failed because of a concurrent one, so that a retry may succeed. SQLite runs one transaction
    * at a time, so they never conflict.
    */
   isRetryableConflict(error: unknown): boolean;
 
-  /**
-   * The servers that run on the database, by host and process id. Empty on SQLite: the lock of the data folder excludes a
-   * second server.
-   */
-  listServers(db: Handle): Promise<string[]>;
   /**
    * Whether an instance of a version before 0.2 uses the database: it can read only secrets that are not encrypted. It cannot
    * start on the new schema, but one that runs continues. On SQLite there is only one instance.
@@ -73,11 +65,8 @@ export const sqliteDialect: Dialect = {
       (change) => `create trigger ${table}_refuse_${change} before ${change} on ${table}
                 begin select raise(abort, '${table} is append-only'); end`,
     ),
-  dropAppendOnlyTriggers: (table) => ['update', 'delete'].map((change) => `drop trigger ${table}_refuse_${change}`),
-  toMonth: (column) => `strftime('%Y-%m', ${column} / 1000, 'unixepoch')`,
   isRetryableConflict: () => false,
   hasOlderInstance: async () => false,
-  listServers: async () => [],
   async hasTable(db, name) {
     const { rows } = await sql`select 1 from sqlite_master where type = 'table' and name = ${name}`.execute(db);
     return rows.length > 0;
@@ -131,17 +120,7 @@ export const postgresDialect: Dialect = {
     `create trigger ${table}_refuse_truncate before truncate on ${table}
        for each statement execute function ${table}_refuse()`,
   ],
-  dropAppendOnlyTriggers: (table) => [`drop function ${table}_refuse() cascade`],
-  toMonth: (column) => `to_char(to_timestamp(${column} / 1000) at time zone 'UTC', 'YYYY-MM')`,
   isRetryableConflict: (error) => retryableCodes.includes((error as { code?: string }).code ?? ''),
-  async listServers(db) {
-    // Every server has a connection that only listens (`pg-notify.ts`). Commands, and servers that are starting, have none.
-    const { rows } = await sql<{ name: string }>`
-      select distinct substr(application_name, strpos(application_name, ' ') + 1) as name from pg_stat_activity
-      where datname = current_database() and application_name ~ '^bursar(/[0-9]+)? ' and query = 'listen bursar'
-      order by 1`.execute(db);
-    return rows.map(({ name }) => name);
-  },
   async hasOlderInstance(db) {
     const { rows } = await sql`select 1 from pg_stat_activity
       where datname = current_database() and application_name like 'bursar %' limit 1`.execute(db);

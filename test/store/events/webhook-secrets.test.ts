@@ -9,7 +9,7 @@ import { Webhook as Reference } from 'standardwebhooks';
 import { keyIdOf } from '../../../src/secrets/cipher.ts';
 import { keyFolder } from '../../../src/secrets/keyring.ts';
 import { type Caller, createCaller } from '../../support/api.ts';
-import { databaseSettings, postgresTest, queryDatabase, withDatabase } from '../../support/database.ts';
+import { databaseSettings, postgresTest, queryDatabase } from '../../support/database.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
@@ -23,7 +23,6 @@ import {
   waitForDelivery,
   webhookConfig,
 } from '../../support/webhooks.ts';
-import { undoMigrations } from '../database/undo-migrations.ts';
 
 let server: TestServer;
 let endpoint: TestEndpoint;
@@ -110,30 +109,6 @@ describe('secrets of webhooks', () => {
     ]);
     assert.deepEqual(rows, []);
     webhook = { ...webhook, secret: third.secret };
-    await assertSigned(webhook);
-  });
-
-  test('of a version before 0.2 are encrypted at the start, and gone from the files of SQLite', async () => {
-    const clear = `whsec_${Buffer.alloc(32, 'x').toString('base64')}`;
-    const former = `whsec_${Buffer.alloc(32, 'y').toString('base64')}`;
-    await restart(async () => {
-      const { data } = server;
-      await queryDatabase(data, 'update webhooks set secret = ?, former_secret = ? where id = ?', [
-        clear,
-        former,
-        webhook.id,
-      ]);
-      const response = JSON.stringify({ ...webhook, secret: clear });
-      await queryDatabase(data, 'update idempotency set response = ? where key = ?', [response, 'r2']);
-      await withDatabase(data, (db) => undoMigrations(db, '0020'));
-      if (process.env.BURSAR_TEST_DATABASE !== 'postgres') assert.ok(isInFiles(clear) && isInFiles(former));
-    });
-    const stored = await storedSecrets(webhook);
-    assert.ok(stored.key && keyIdOf(stored.former_secret ?? ''));
-    for (const secret of [clear, former]) assert.ok(!isInFiles(secret));
-    assert.match(server.log(), /webhook secrets encrypted/);
-    webhook = { ...webhook, secret: clear };
-    assert.equal(((await post(`/webhooks/${webhook.id}/secret/`, 'r2', {})).body as { secret: string }).secret, clear);
     await assertSigned(webhook);
   });
 

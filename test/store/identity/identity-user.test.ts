@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { sql } from 'kysely';
 import { executeAdminAction, setMemberAction } from '../../../src/services/accounting/admin-actions.ts';
 import { commandLineActor } from '../../../src/services/identity/actor.ts';
 import { createProject, enrolUser } from '../../../src/services/identity/enrolment.ts';
@@ -8,14 +7,12 @@ import { findOrCreateUser } from '../../../src/services/identity/identity-user.t
 import type { Identity } from '../../../src/services/identity/oidc/claims.ts';
 import { createUserService } from '../../../src/services/identity/user-service.ts';
 import type { Db } from '../../../src/store/database/handle.ts';
-import { migrate } from '../../../src/store/database/migrations.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { listAudit } from '../../../src/store/identity/audit.ts';
 import { listMemberships, type MemberStatus } from '../../../src/store/identity/members.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { findUser } from '../../../src/store/identity/users.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
-import { undoMigrations } from '../../store/database/undo-migrations.ts';
 import { recordStatements } from '../../support/statements.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 
@@ -134,16 +131,6 @@ describe('the user of an identity', () => {
     for (const result of results)
       if (result.status === 'rejected') assert.equal(result.reason.code, 'identity_conflict');
     assert.deepEqual((await verifyLedger(db)).problems, []);
-  });
-
-  test('of an earlier version goes on working', async () => {
-    await find({ userId: '301330' });
-    await undoMigrations(db, '0016');
-    await sql`update memberships set reason = 'by the board'`.execute(db);
-    await migrate(db);
-    assert.deepEqual(await find({ userId: '301330', role: 'auditor' }), { userId: '301330', role: 'auditor' });
-    const { joined_by: joinedBy } = await db.selectFrom('memberships').select('joined_by').executeTakeFirstOrThrow();
-    assert.equal(joinedBy, 'administrator');
   });
 
   test('is refused while disabled', async () => {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { sql } from 'kysely';
+import { fillDatabase } from '../../../bench/fill.ts';
+import { toHpcSystems } from '../../../src/config/hpc-systems.ts';
 import { chunks } from '../../../src/store/database/chunks.ts';
 import { listUsageOfAllUsers, toMonth } from '../../../src/store/ledger/monthly-usage.ts';
+import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 
 const months = ['2026-01', '2026-02'];
@@ -35,19 +37,6 @@ describe('the usage of all users', () => {
     );
   });
 
-  test('has months of UTC, which entries and migrations find alike', async () => {
-    const { db } = database;
-    const start = Date.UTC(2026, 1);
-    for (const [at, expected] of [
-      [start - 1, '2026-01'],
-      [start, '2026-02'],
-    ] as const) {
-      const month = sql.raw(db.backend.dialect.toMonth(`cast(${at} as bigint)`));
-      const { rows } = await sql<{ month: string }>`select ${month} as month`.execute(db);
-      assert.deepEqual([toMonth(at), rows[0]?.month], [expected, expected]);
-    }
-  });
-
   test('is that of one time, although other requests are handled and jobs end meanwhile', async () => {
     const { db } = database;
     const listing = { isOver: false };
@@ -64,4 +53,30 @@ describe('the usage of all users', () => {
     assert.ok(ends > 0);
     assert.equal(amounts.size, 1, `seconds: ${[...amounts]}`);
   });
+
+  test('has months of UTC', () => {
+    const start = Date.UTC(2026, 1);
+    assert.deepEqual([start - 1, start].map(toMonth), ['2026-01', '2026-02']);
+  });
+});
+
+test('the verification compares the usage with the entries', async () => {
+  const { db, config, close } = await openTestDatabase(['1'], 1000, 1000);
+  try {
+    await fillDatabase(db, { users: 3, jobs: 50, systems: Object.fromEntries(toHpcSystems(config)) });
+    const usage = await db.selectFrom('monthly_usage').select('jobs').execute();
+    assert.equal(
+      usage.reduce((sum, { jobs }) => sum + jobs, 0),
+      50,
+    );
+    assert.deepEqual((await verifyLedger(db)).problems, []);
+    await db.deleteFrom('monthly_usage').where('user_id', '=', '600001').execute();
+    const { problems } = await verifyLedger(db);
+    assert.match(
+      problems[0] ?? '',
+      /^user 600001: the usage of project \d+ in \d{4}-\d\d is not the sum of its entries$/,
+    );
+  } finally {
+    await close();
+  }
 });

@@ -5,10 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Migrator } from 'kysely/migration';
 import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { connectDatabase } from '../../../src/store/database/database.ts';
-import { initialSchema } from '../../../src/store/database/migrations/0001-initial-schema.ts';
+import { createMigrator } from '../../../src/store/database/migrations.ts';
 import { createCaller, type Job } from '../../support/api.ts';
 import { bursarProcess, runBursar } from '../../support/command-line.ts';
 import { readOutput, waitForGoScript, waitForStage } from '../../support/jobs.ts';
@@ -196,8 +195,7 @@ describe('bursar db backup and restore', () => {
   test('migrate a backup of an older version to the current schema', async () => {
     const old = join(folder, 'old.backup');
     const connection = connectDatabase({ ...limits, url: `sqlite:${old}` }, folder);
-    const migrations = { '0001-ground': initialSchema(connection.backend.dialect) };
-    await new Migrator({ db: connection, provider: { getMigrations: async () => migrations } }).migrateToLatest();
+    await createMigrator(connection).migrateTo('0001-initial-schema');
     await connection.executeQuery(
       (await import('kysely')).CompiledQuery.raw("insert into users (id, role, created_at) values ('7', 'user', 1)"),
     );
@@ -216,9 +214,9 @@ describe('bursar db status and migrate', () => {
       const url = await newDatabase(kind);
       const before = await db(url, 'status');
       assert.equal(before.code, 0, before.stderr);
-      assert.match(before.stdout, kind === 'sqlite' ? /does not exist yet/ : /pending migrations: 0001-ground/);
+      assert.match(before.stdout, kind === 'sqlite' ? /does not exist yet/ : /pending migrations: 0001-initial-schema/);
       assert.doesNotMatch(before.stdout, /word/, 'no password');
-      assert.match((await db(url, 'migrate')).stdout, /^Migrations applied: 0001-ground/);
+      assert.match((await db(url, 'migrate')).stdout, /^Migrations applied: 0001-initial-schema/);
       assert.equal((await db(url, 'migrate')).stdout, 'The schema is up to date.\n');
       const { stdout } = await db(url, 'status');
       assert.match(stdout, /Schema: +up to date/);
