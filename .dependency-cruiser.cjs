@@ -10,9 +10,8 @@ const mayImport = {
   files: ['domain', 'shell'],
   engines: ['domain', 'shell', 'files'],
   webhooks: ['domain'],
-  secrets: ['domain'],
-  services: ['domain', 'config', 'contract', 'store', 'files', 'metrics', 'webhooks', 'secrets'],
-  workers: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics', 'tracing', 'webhooks', 'secrets'],
+  services: ['domain', 'config', 'contract', 'store', 'files', 'metrics', 'webhooks'],
+  workers: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics', 'tracing', 'webhooks'],
   http: ['domain', 'config', 'contract', 'services', 'metrics', 'tracing'],
   doctor: ['domain', 'config', 'engines', 'files', 'shell'],
 };

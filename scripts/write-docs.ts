@@ -1,14 +1,10 @@
-// Generates the reference pages, the expected schema of the database and the types of the TypeScript client from the code. With --check it only compares them, and fails if one is out of date.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+// Generates the reference pages and the types of the TypeScript client from the code. With --check it only compares them, and fails
+// if one is out of date.
+import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ConfigSchema } from '../src/config/schema.ts';
 import { engineSchemas } from '../src/config/system-schema.ts';
 import { errorReference } from '../src/http/openapi/error-reference.ts';
-import { applyMigrations } from '../src/store/database/migrations.ts';
-import { describeSchema } from '../src/store/database/schema-check.ts';
-import { openSqlite } from '../src/store/database/sqlite.ts';
 import { clientFiles } from './client-types.ts';
 import { commandLineReference } from './command-line-reference.ts';
 import { metricsReference } from './metrics-reference.ts';
@@ -35,7 +31,6 @@ const pages: Record<string, string> = {
   'docs/errors.md': errorReference(),
   'docs/metrics.md': metricsReference(),
   'docs/roles.md': rolesReference(),
-  'src/store/database/expected-schema.json': await expectedSchema(),
   ...(await clientFiles(await readOpenApiDocument())),
 };
 const stale = Object.entries(pages).filter(([page, text]) => {
@@ -48,19 +43,6 @@ const stale = Object.entries(pages).filter(([page, text]) => {
 });
 for (const [page] of stale) console.error(`${page} is out of date; run "npm run docs"`);
 process.exitCode = stale.length > 0 ? 1 : 0;
-
-/** The schema that the migrations produce. A test compares it with that of PostgreSQL too. */
-async function expectedSchema(): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'bursar-schema-'));
-  const db = openSqlite(join(folder, 'schema.db'));
-  try {
-    await applyMigrations(db);
-    return `${JSON.stringify(await describeSchema(db), null, 2)}\n`;
-  } finally {
-    await db.destroy();
-    rmSync(folder, { recursive: true });
-  }
-}
 
 function configurationReference(): string {
   return `# Configuration

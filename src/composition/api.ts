@@ -15,7 +15,6 @@ import { createAdminService } from '../services/accounting/admin-service.ts';
 import { createClientPackages } from '../services/client-packages.ts';
 import { createEventFeed, type EventFeed } from '../services/events/event-feed.ts';
 import { createEventService } from '../services/events/event-service.ts';
-import { createSecretStore } from '../services/events/webhook-secrets.ts';
 import { createWebhookService } from '../services/events/webhooks.ts';
 import { createAccessService } from '../services/identity/access.ts';
 import { createAccountService } from '../services/identity/account.ts';
@@ -247,7 +246,7 @@ export function createServices(deps: Omit<ApiDependencies, 'certificate'>, feed:
       rules: config.webhooks,
       resolve: deps.resolveEndpoint,
       maxPerUser: config.webhooks.perUser,
-      secrets: createSecretStore(deps.keyring),
+      secretKey: deps.secretKey,
       now,
       publish: userTopic.publish,
     }),

@@ -9,11 +9,11 @@ import { bytesPerKb } from '../domain/units.ts';
 import { createSpool, spoolFolder } from '../files/spool/spool.ts';
 import { createFileRemover } from '../files/workspaces/file-remover.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { createKeyring } from '../secrets/keyring.ts';
 import { createTopic } from '../services/events/topic.ts';
 import { createSpawnClient } from '../shell/spawn-client.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
+import { openSecretKey, toSecretKey } from '../webhooks/secret-key.ts';
 import { createSender } from '../webhooks/send.ts';
 import type { InstanceDatabase } from './database.ts';
 import type { SystemIsolation } from './isolation.ts';
@@ -34,6 +34,7 @@ export function createDependencies(
 ) {
   const dataFolder = resolve(config.data);
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
+  const { secretKey } = config.webhooks;
   const systems = toHpcSystems(config);
   const spawnClient = createSpawnClient();
   const systemBackends = [...systems.values()].flatMap((system) => {
@@ -70,7 +71,7 @@ export function createDependencies(
     accessTopic: createTopic('access', database.pgNotify),
     /** Published when there is work for the workers of a system. */
     systemTopic: createTopic('system', database.pgNotify),
-    keyring: createKeyring({ configuredKeys: config.secrets.keys, dataFolder }),
+    secretKey: secretKey === undefined ? openSecretKey(dataFolder) : toSecretKey(secretKey),
     resolveEndpoint,
     sendWebhook: createSender({
       rules: config.webhooks,

@@ -1,9 +1,8 @@
-import { msPerHour, msPerMinute } from '../domain/units.ts';
+import { msPerHour } from '../domain/units.ts';
 import { deleteFiles } from '../services/jobs/delete-job.ts';
 import { type HeldLease, holdLease } from '../workers/hold-lease.ts';
 import { type PeriodWorkerDeps, startPeriodWorker } from '../workers/period-worker.ts';
 import { type RetentionWorkerDeps, startRetentionWorker } from '../workers/retention-worker.ts';
-import { startSecretWorker } from '../workers/secret-worker.ts';
 import { startSystemWorkers } from '../workers/system-workers.ts';
 import { startWebhookWorker, type WebhookWorkerDeps } from '../workers/webhook-worker.ts';
 import { staleMs } from './database.ts';
@@ -25,15 +24,12 @@ export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise
   const retentionWorker = holdLease(leaseDeps, 'tidying', async (lease) =>
     startRetentionWorker(retentionDeps(deps, lease)),
   );
-  const secretWorker = await startSecretWorker({ db, keyring: deps.keyring, intervalMs: msPerMinute, log });
   const webhookWorker = startWebhookWorker(webhookDeps(deps));
   userTopic.subscribe(() => webhookWorker.wake());
 
   return {
     async stop() {
-      await Promise.all(
-        [secretWorker, webhookWorker, periodWorker, retentionWorker, systemWorkers].map((worker) => worker.stop()),
-      );
+      await Promise.all([webhookWorker, periodWorker, retentionWorker, systemWorkers].map((worker) => worker.stop()));
     },
   };
 }
@@ -75,7 +71,7 @@ function webhookDeps(deps: Dependencies): WebhookWorkerDeps {
   return {
     db,
     send: deps.sendWebhook,
-    keyring: deps.keyring,
+    secretKey: deps.secretKey,
     leaseOwner: holder,
     leaseMs: 2 * webhookTimeoutMs(config) + 1000,
     concurrency: webhooks.atOnce,

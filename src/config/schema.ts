@@ -120,33 +120,6 @@ export const ConfigSchema = Type.Object(
         description: 'OpenID Connect providers whose access tokens are accepted, see [identity.md](identity.md).',
       }),
     }),
-    secrets: section(
-      'The keys that encrypt the secrets of webhooks in the database, see [operations.md](operations.md#secrets).',
-      {
-        keys: Type.Array(
-          Type.Object(
-            {
-              id: Type.String({
-                pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$',
-                description:
-                  'Name of the key. It is stored with everything that the key encrypts; do not use it again.',
-              }),
-              key: Type.String({
-                description:
-                  'Reference to a file with 32 random bytes in base64, such as `!file /etc/bursar/secret-key`.',
-              }),
-            },
-            { additionalProperties: false },
-          ),
-          {
-            default: [],
-            description:
-              'The first key encrypts, and all decrypt. Default: Bursar creates a key in the folder `secret-keys` of the ' +
-              'data folder.',
-          },
-        ),
-      },
-    ),
     tokens: section('Tokens that users create for themselves.', {
       defaultDays: positiveInt(90, 'Life of a new token, in days.'),
       maxDays: positiveInt(365, 'Maximum life that a user can choose, in days.'),
@@ -266,6 +239,14 @@ export const ConfigSchema = Type.Object(
         description: 'Ports that webhook URLs may use, such as `[443]`. Default: all.',
       }),
       allowHttp: Type.Boolean({ default: false, description: 'Whether webhook URLs may use plain http.' }),
+      secretKey: Type.Optional(
+        Type.String({
+          description:
+            'The key from which the secrets of webhooks are derived, as a reference to a file with 32 random bytes in ' +
+            'base64, such as `!file /etc/bursar/webhook-key`. Default: the file `webhook-key` of the data folder, which ' +
+            'the first start creates. See [operations.md](operations.md#the-key-of-webhook-secrets).',
+        }),
+      ),
       nameServers: Type.Array(Type.String(), {
         default: [],
         description: 'DNS servers (`address` or `address:port`) for webhook URLs. Default: those of the host.',

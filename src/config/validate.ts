@@ -62,7 +62,7 @@ function validateEngines(config: unknown): FieldError[] {
 /** Checks that a JSON schema cannot express. */
 function validateConsistency(config: Config, references: ResolvedReferences | undefined): FieldError[] {
   const errors: FieldError[] = [
-    ...validateSecretKeys(config, references),
+    ...validateSecretKey(config, references),
     ...validateDatabaseUrl(config.database.url),
     ...validateProxies(config.server.trustProxy),
     ...validatePublicUrl(config.server),
@@ -117,16 +117,16 @@ function validateConsistency(config: Config, references: ResolvedReferences | un
 }
 
 /** A key in the configuration itself would be in every copy of that file. */
-function validateSecretKeys({ secrets }: Config, references: ResolvedReferences | undefined): FieldError[] {
-  return secrets.keys.flatMap(({ id, key }, index) => {
-    const field = `secrets.keys.${index}`;
-    if (secrets.keys.findIndex((other) => other.id === id) < index)
-      return [{ field: `${field}.id`, message: 'is listed twice' }];
-    if (!references?.byPath.has(`${field}.key`))
-      return [{ field: `${field}.key`, message: 'must be a reference, such as !file /etc/bursar/secret-key' }];
-    if (/^[A-Za-z0-9+/]{43}=$/.test(key)) return [];
-    return [{ field: `${field}.key`, message: 'must be 32 bytes in base64, as "openssl rand -base64 32" prints them' }];
-  });
+function validateSecretKey(
+  { webhooks: { secretKey } }: Config,
+  references: ResolvedReferences | undefined,
+): FieldError[] {
+  const field = 'webhooks.secretKey';
+  if (secretKey === undefined) return [];
+  if (!references?.byPath.has(field))
+    return [{ field, message: 'must be a reference, such as !file /etc/bursar/webhook-key' }];
+  if (/^[A-Za-z0-9+/]{43}=$/.test(secretKey)) return [];
+  return [{ field, message: 'must be 32 bytes in base64, as "openssl rand -base64 32" prints them' }];
 }
 
 /** A network of all addresses would let every client choose its address. */

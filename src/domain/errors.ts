@@ -70,7 +70,6 @@ export const errorTitles = {
   data_in_use: 'Another Bursar instance is using this data folder',
   lease_lost: 'Another Bursar instance holds the lease now',
   job_refused: 'The HPC system rejected the job',
-  secret_unreadable: 'A secret in the database cannot be decrypted',
   queue_full: 'The queue of the HPC system accepts no more jobs at the moment',
 } as const;
 

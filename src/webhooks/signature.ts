@@ -1,11 +1,5 @@
-import { createHmac, randomBytes } from 'node:crypto';
-
-const secretPrefix = 'whsec_';
-
-/** Generates a signing secret in the format of Standard Webhooks. */
-export function generateSecret(): string {
-  return secretPrefix + randomBytes(32).toString('base64');
-}
+import { createHmac } from 'node:crypto';
+import { secretPrefix } from './secret-key.ts';
 
 export interface WebhookMessage {
   /** The same for every attempt. */

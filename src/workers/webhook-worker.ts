@@ -1,9 +1,7 @@
 import { toEventJson } from '../contract/event.ts';
 import { toMessageId, toTestEventJson } from '../contract/webhook.ts';
-import { BursarError } from '../domain/errors.ts';
 import { msPerMinute } from '../domain/units.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { decryptSecret, type Keyring } from '../secrets/cipher.ts';
 import type { Db, Tx } from '../store/database/handle.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import {
@@ -17,10 +15,10 @@ import {
   resetWebhookFailures,
 } from '../store/events/delivery-queue.ts';
 import { insertEvent } from '../store/events/events.ts';
-import { secretPlace } from '../store/events/webhook-secrets.ts';
-import { disableWebhook, lockUserOfWebhooks } from '../store/events/webhooks.ts';
+import { disableWebhook, lockUserOfWebhooks, validGenerations } from '../store/events/webhooks.ts';
 import type { Span, Tracing } from '../tracing/tracing.ts';
 import { endpointPauseMs, retryDelayMs } from '../webhooks/retry-schedule.ts';
+import { deriveSecret, type SecretKey } from '../webhooks/secret-key.ts';
 import type { AttemptResult, SendRequest } from '../webhooks/send.ts';
 import { signedHeaders } from '../webhooks/signature.ts';
 import { type Logger, type Loop, startLoop } from './loop.ts';
@@ -28,7 +26,7 @@ import { type Logger, type Loop, startLoop } from './loop.ts';
 export interface WebhookWorkerDeps {
   db: Db;
   send: SendRequest;
-  keyring: Keyring;
+  secretKey: SecretKey;
   leaseOwner: string;
   /** Must be longer than an attempt can take. */
   leaseMs: number;
@@ -49,8 +47,8 @@ export interface WebhookWorkerDeps {
 }
 
 const httpGone = 410;
-/** Deliveries whose secret cannot be decrypted wait for this long: an operator has to put the key back. */
-const missingKeyPauseMs = msPerMinute;
+/** Deliveries whose secrets are derived from another key wait for this long. */
+const otherKeyPauseMs = msPerMinute;
 
 /**
  * Delivers events to webhooks: at least once, always under the same message id, one at a time for each webhook and the oldest
@@ -102,7 +100,7 @@ async function deliver(deps: WebhookWorkerDeps, delivery: LeasedDelivery, signal
   const logFields = { delivery: id, webhook: webhook.id };
   try {
     const body = event === null ? toTestEventJson(webhook.id, delivery.createdAt) : toEventJson(event);
-    const secrets = await readSecrets(deps, delivery);
+    const secrets = await findSecrets(deps, delivery);
     if (secrets === undefined) return;
     const message = { id: toMessageId(id), timestamp: Math.floor(now() / 1000), body };
     const span = startDeliverySpan(deps, delivery);
@@ -132,17 +130,20 @@ function startDeliverySpan(
   return tracing.startSpan('webhook delivery', { kind: 'client', parent: traceParent, attributes });
 }
 
-/** Decrypts the secrets. Otherwise the delivery waits, and neither the attempts nor the failures of the webhook are counted. */
-async function readSecrets(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promise<string[] | undefined> {
-  const { keyring, now, log } = deps;
-  try {
-    return delivery.secrets.map((stored) => decryptSecret(keyring, stored, secretPlace(delivery.webhook.id)));
-  } catch (error) {
-    if (!(error instanceof BursarError)) throw error;
-    log.error({ err: error, webhook: delivery.webhook.id }, 'webhook secret cannot be decrypted, its deliveries wait');
-    await postpone(deps, delivery, now() + missingKeyPauseMs);
-    return undefined;
-  }
+/**
+ * If the key was replaced, the delivery waits until the old one is back or the owner has replaced the secret. Neither the attempts
+ * nor the failures of the webhook are counted.
+ */
+async function findSecrets(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promise<string[] | undefined> {
+  const { secretKey, now, log } = deps;
+  const { id: webhookId, createdAt, secret } = delivery.webhook;
+  if (secret.keyId === secretKey.id)
+    return validGenerations(secret, now()).map((generation) =>
+      deriveSecret(secretKey, { webhookId, createdAt, generation }),
+    );
+  log.error({ webhook: webhookId }, 'webhook secret is of another key, its deliveries wait');
+  await postpone(deps, delivery, now() + otherKeyPauseMs);
+  return undefined;
 }
 
 async function postpone({ db, leaseOwner }: WebhookWorkerDeps, delivery: LeasedDelivery, until: number): Promise<void> {

@@ -151,20 +151,13 @@ describe('a reference that cannot be resolved', () => {
   });
 });
 
-describe('keys of secrets', () => {
+test('the key of webhook secrets is a reference to 32 bytes in base64', () => {
   const key = Buffer.alloc(32, 7).toString('base64');
-  test('are references to 32 bytes in base64, each with a name of its own', () => {
-    const reference = variable('KEY');
-    assert.deepEqual(errorsOf({ secrets: { keys: [{ id: 'a', key: reference }] } }, { KEY: key }), {});
-    const message = (keys: object[], value = key) => errorsOf({ secrets: { keys } }, { KEY: value });
-    assert.match(message([{ id: 'a', key }])['secrets.keys.0.key'] ?? '', /must be a reference/);
-    assert.match(message([{ id: 'a', key: reference }], 'c2hvcnQ=')['secrets.keys.0.key'] ?? '', /openssl rand/);
-    const twice = [
-      { id: 'a', key: reference },
-      { id: 'a', key: reference },
-    ];
-    assert.match(message(twice)['secrets.keys.1.id'] ?? '', /listed twice/);
-  });
+  const errorOf = (secretKey: unknown, value = key) =>
+    errorsOf({ webhooks: { secretKey } }, { KEY: value })['webhooks.secretKey'];
+  assert.equal(errorOf(variable('KEY')), undefined);
+  assert.match(errorOf(key) ?? '', /must be a reference/);
+  assert.match(errorOf(variable('KEY'), 'c2hvcnQ=') ?? '', /openssl rand/);
 });
 
 describe('printing a configuration', () => {

@@ -10,7 +10,6 @@ export function addOperatorCommands(program: Command, operator: Operator, versio
   serverCommands(program, operator, version);
   backupCommands(program, operator);
   databaseCommands(program, operator);
-  secretCommands(program, operator);
   accountCommands(program, operator);
   auditCommands(program, operator);
   ledgerCommands(program, operator);
@@ -71,22 +70,6 @@ function serverCommands(program: Command, operator: Operator, version: string): 
       const { formatConfig } = await import('../../config/format.ts');
       print(formatConfig(config, json ? 'json' : 'yaml'));
     });
-}
-
-function secretCommands(program: Command, operator: Operator): void {
-  const secrets = program.command('secrets').description('manage the keys that encrypt the secrets of webhooks');
-  secrets
-    .command('status')
-    .description('show how many secrets each key encrypts; fails if one cannot be decrypted')
-    .option('--json', 'print JSON', false)
-    .action(async (options) => (await import('./secrets.ts')).printStatus(await operator.context(), options));
-  secrets
-    .command('rotate')
-    .description(
-      'encrypt all secrets under the first key of the configuration, or else under a new key in the data folder; the server ' +
-        'may be running',
-    )
-    .action(async () => (await import('./secrets.ts')).rotate(await operator.context()));
 }
 
 function auditCommands(program: Command, operator: Operator): void {

@@ -19,30 +19,29 @@ import {
   disableWebhook,
   enableWebhook,
   findWebhook,
+  incrementGeneration,
   incrementWebhookCount,
   insertWebhook,
   listWebhooks,
   lockDisabledBy,
   lockUserOfWebhooks,
-  replaceSecret,
-  setSecret,
   updateWebhook,
+  validGenerations,
   type WebhookRecord,
 } from '../../store/events/webhooks.ts';
 import { type EndpointRules, parseEndpointUrl } from '../../webhooks/endpoint-url.ts';
 import type { ResolveEndpoint } from '../../webhooks/resolve-endpoint.ts';
-import { generateSecret } from '../../webhooks/signature.ts';
+import { deriveSecret, type SecretKey } from '../../webhooks/secret-key.ts';
 import { executeAdminAction } from '../accounting/admin-actions.ts';
 import { findStoredResponse, type IdempotentRequest, runOnce } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
-import { hashSecret, type SecretStore } from './webhook-secrets.ts';
 
 export interface WebhookDeps {
   db: Db;
   rules: EndpointRules;
   resolve: ResolveEndpoint;
   maxPerUser: number;
-  secrets: SecretStore;
+  secretKey: SecretKey;
   now(): number;
   /** Called after a commit that concerns a user. */
   publish(userId: string): void;
@@ -50,13 +49,16 @@ export interface WebhookDeps {
 
 type Webhook = Static<typeof WebhookSchema>;
 type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;
-/** The response that is stored for repeated requests: the database has no secret as clear text. */
-type StoredWebhook = Webhook & { secret_hash: string };
+/** The response that is stored for repeated requests: the database has no secret. */
+interface StoredWebhook {
+  webhook: Webhook;
+  generation: number;
+}
 type Delivery = Static<typeof DeliverySchema>;
 
 const dnsTimeoutMs = 5000;
-/** After a rotation, deliveries are signed with the old secret too for this long. */
-const oldSecretValidMs = msPerDay;
+/** After a rotation, deliveries are signed with the former secret too for this long. */
+const formerSecretValidMs = msPerDay;
 
 export type WebhookService = ReturnType<typeof createWebhookService>;
 
@@ -75,12 +77,15 @@ export function createWebhookService(deps: WebhookDeps) {
     return publicWebhook(await requireWebhook(db, userId, id));
   }
 
-  /** Adds the secret to the stored response. It is no longer known after two rotations, or if the webhook was deleted. */
-  async function withSecret(stored: StoredWebhook, created?: string): Promise<WebhookWithSecret> {
-    const { secret_hash: hash, ...webhook } = stored;
-    const isCreated = created !== undefined && hashSecret(created) === hash;
-    const secret = isCreated ? created : await deps.secrets.findByHash(db, webhook.id, hash);
-    if (secret !== undefined) return { ...webhook, secret };
+  /** Adds the secret to the stored response, if it is still valid. */
+  async function withSecret({ webhook, generation }: StoredWebhook): Promise<WebhookWithSecret> {
+    const { secretKey } = deps;
+    const { user, id: webhookId } = webhook;
+    const stored = await findWebhook(db, user, webhookId);
+    const isValid =
+      stored?.secret.keyId === secretKey.id && validGenerations(stored.secret, now()).includes(generation);
+    if (isValid)
+      return { ...webhook, secret: deriveSecret(secretKey, { webhookId, createdAt: stored.createdAt, generation }) };
     const message =
       'This request was carried out before, and its secret was replaced since. Replace it again for a new one.';
     throw new BursarError('conflict', message);
@@ -99,20 +104,25 @@ export function createWebhookService(deps: WebhookDeps) {
       const earlier = await findStoredResponse<StoredWebhook>(db, request);
       if (earlier !== undefined) return await withSecret(earlier);
       const url = await validateUrl(body.url);
-      const secret = generateSecret();
       const { events: kinds, description = '' } = body;
       const stored = await runOnce(db, request, now(), async (tx): Promise<StoredWebhook> => {
         if (!(await incrementWebhookCount(tx, userId, deps.maxPerUser))) {
           const message = `You have ${deps.maxPerUser} webhooks, which is the limit. Delete one first.`;
           throw new BursarError('too_many_webhooks', message);
         }
-        const id = await insertWebhook(tx, { userId, url, description, kinds, secret: '', createdAt: now() });
+        const id = await insertWebhook(tx, {
+          userId,
+          url,
+          description,
+          kinds,
+          keyId: deps.secretKey.id,
+          createdAt: now(),
+        });
         if (id === undefined) throw urlInUse();
-        await setSecret(tx, id, await deps.secrets.toStored(tx, id, secret));
         requireEndpointNotDisabled(await listWebhooks(tx, userId), url);
-        return { ...publicWebhook(await requireWebhook(tx, userId, id)), secret_hash: hashSecret(secret) };
+        return { webhook: publicWebhook(await requireWebhook(tx, userId, id)), generation: 1 };
       });
-      return await withSecret(stored, secret);
+      return await withSecret(stored);
     },
 
     async update(userId: string, id: number, body: Static<typeof WebhookChangeBody>): Promise<Webhook> {
@@ -145,13 +155,17 @@ export function createWebhookService(deps: WebhookDeps) {
     },
 
     async rotateSecret(userId: string, id: number, request: IdempotentRequest | null): Promise<WebhookWithSecret> {
-      const secret = generateSecret();
       const stored = await runOnce(db, request, now(), async (tx): Promise<StoredWebhook> => {
         const webhook = await requireWebhook(tx, userId, id);
-        await replaceSecret(tx, id, await deps.secrets.toStored(tx, id, secret), now() + oldSecretValidMs);
-        return { ...publicWebhook(webhook), secret_hash: hashSecret(secret) };
+        const keyId = deps.secretKey.id;
+        // A secret of another key cannot sign.
+        const formerUntil = webhook.secret.keyId === keyId ? now() + formerSecretValidMs : 0;
+        return {
+          webhook: publicWebhook(webhook),
+          generation: await incrementGeneration(tx, id, { keyId, formerUntil }),
+        };
       });
-      return await withSecret(stored, secret);
+      return await withSecret(stored);
     },
 
     async test(userId: string, id: number, request: IdempotentRequest | null): Promise<Delivery> {

@@ -27,12 +27,6 @@ export interface Dialect {
    * at a time, so they never conflict.
    */
   isRetryableConflict(error: unknown): boolean;
-
-  /**
-   * Whether an instance of a version before 0.2 uses the database: it can read only secrets that are not encrypted. It cannot
-   * start on the new schema, but one that runs continues. On SQLite there is only one instance.
-   */
-  hasOlderInstance(db: Handle): Promise<boolean>;
   /** Whether `select … from name` finds a table. */
   hasTable(db: Handle, name: string): Promise<boolean>;
   /** SQL that describes the schema, as `schema-check.ts` needs it. */
@@ -66,7 +60,6 @@ export const sqliteDialect: Dialect = {
                 begin select raise(abort, '${table} is append-only'); end`,
     ),
   isRetryableConflict: () => false,
-  hasOlderInstance: async () => false,
   async hasTable(db, name) {
     const { rows } = await sql`select 1 from sqlite_master where type = 'table' and name = ${name}`.execute(db);
     return rows.length > 0;
@@ -121,11 +114,6 @@ export const postgresDialect: Dialect = {
        for each statement execute function ${table}_refuse()`,
   ],
   isRetryableConflict: (error) => retryableCodes.includes((error as { code?: string }).code ?? ''),
-  async hasOlderInstance(db) {
-    const { rows } = await sql`select 1 from pg_stat_activity
-      where datname = current_database() and application_name like 'bursar %' limit 1`.execute(db);
-    return rows.length > 0;
-  },
   async hasTable(db, name) {
     const { rows } = await sql`select 1 where to_regclass(${name}) is not null`.execute(db);
     return rows.length > 0;

@@ -27,11 +27,8 @@ export interface PostgresSettings {
   statementTimeoutMs: number;
 }
 
-/**
- * The number changes when instances of the version before cannot read everything that this version stores. Before 0.2 there was
- * none.
- */
-export const processName = `bursar/2 ${hostname()} ${process.pid}`.slice(0, 63);
+/** For people who read the list of connections. */
+export const processName = `bursar ${hostname()} ${process.pid}`.slice(0, 63);
 
 /** Added to the server's own time limit: the client gives up later, in case the server is gone. */
 const networkGraceMs = 5000;

@@ -330,10 +330,12 @@ export interface Tables {
     user_id: string;
     url: string;
     description: string;
-    secret: string;
-    /** After a rotation both secrets sign requests until `former_until`. */
-    former_secret: string | null;
+    /** The secret is derived from it. Each rotation increments it. */
+    generation: number;
+    /** Until then the secret of the generation before signs requests too. */
     former_until: number;
+    /** Of the key from which the secrets are derived. */
+    key_id: string;
     created_at: number;
     /** The number of consecutive failed attempts, and the time of the first. */
     failures: number;

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { DeliveryResult } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { EventRecord } from './events.ts';
+import type { WebhookRecord } from './webhooks.ts';
 
 /** The pending deliveries of one webhook. */
 export interface DeliveryQueue {
@@ -45,9 +46,7 @@ export interface DeliveryLease {
 export interface LeasedDelivery {
   id: number;
   tries: number;
-  webhook: { id: number; userId: string; url: string };
-  /** As they are stored, from new to old. */
-  secrets: string[];
+  webhook: Pick<WebhookRecord, 'id' | 'userId' | 'url' | 'createdAt' | 'secret'>;
   /** Null for a test delivery. */
   event: EventRecord | null;
   createdAt: number;
@@ -94,10 +93,10 @@ export async function leaseDelivery(
     .where('lease_until', '<=', lease.now)
     .returning('id')
     .executeTakeFirst();
-  return leased && (await readLeasedDelivery(db, leased.id, lease.now));
+  return leased && (await readLeasedDelivery(db, leased.id));
 }
 
-async function readLeasedDelivery(db: Db, id: number, now: number): Promise<LeasedDelivery | undefined> {
+async function readLeasedDelivery(db: Db, id: number): Promise<LeasedDelivery | undefined> {
   const row = await db
     .selectFrom('deliveries')
     .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhook_id')
@@ -110,9 +109,10 @@ async function readLeasedDelivery(db: Db, id: number, now: number): Promise<Leas
       'webhooks.id as webhookId',
       'webhooks.user_id',
       'webhooks.url',
-      'webhooks.secret',
-      'webhooks.former_secret',
-      'webhooks.former_until',
+      'webhooks.created_at as webhookCreatedAt',
+      'webhooks.generation',
+      'webhooks.former_until as formerUntil',
+      'webhooks.key_id as keyId',
       'events.seq',
       'events.kind',
       'events.job_json',
@@ -123,13 +123,18 @@ async function readLeasedDelivery(db: Db, id: number, now: number): Promise<Leas
     .executeTakeFirst();
   if (row === undefined) return undefined;
   const { seq, kind, data, at } = row;
-  const formerSecrets = row.former_secret !== null && row.former_until > now ? [row.former_secret] : [];
+  const { generation, formerUntil, keyId } = row;
   const isEvent = seq !== null && kind !== null && data !== null && at !== null;
   return {
     id,
     tries: row.tries,
-    webhook: { id: row.webhookId, userId: row.user_id, url: row.url },
-    secrets: [row.secret, ...formerSecrets],
+    webhook: {
+      id: row.webhookId,
+      userId: row.user_id,
+      url: row.url,
+      createdAt: row.webhookCreatedAt,
+      secret: { generation, formerUntil, keyId },
+    },
     event: isEvent ? { seq, kind, jobJson: row.job_json, data, at } : null,
     createdAt: row.created_at,
     traceParent: row.traceParent,

@@ -11,10 +11,26 @@ export interface WebhookRecord {
   /** The kinds of events that the webhook receives; `*` for all. */
   kinds: string[];
   createdAt: number;
+  secret: SecretState;
   failingSince: number | null;
   disabledAt: number | null;
   disabledReason: string | null;
   disabledBy: WebhookDisabler | null;
+}
+
+/** The secrets of a webhook are derived from these and the key of the installation. */
+export interface SecretState {
+  /** Incremented by each rotation. */
+  generation: number;
+  /** The secret of the generation before signs requests too, until this time. */
+  formerUntil: number;
+  /** The key from which the secrets are derived. */
+  keyId: string;
+}
+
+/** The generations whose secrets sign requests, from new to old. */
+export function validGenerations({ generation, formerUntil }: SecretState, now: number): number[] {
+  return formerUntil > now ? [generation, generation - 1] : [generation];
 }
 
 export interface NewWebhook {
@@ -22,8 +38,7 @@ export interface NewWebhook {
   url: string;
   description: string;
   kinds: readonly string[];
-  /** As it is stored. Its encryption needs the id, so that `setSecret` stores it later. */
-  secret: string;
+  keyId: string;
   createdAt: number;
 }
 
@@ -50,9 +65,9 @@ export async function insertWebhook(tx: Tx, webhook: NewWebhook): Promise<number
       user_id: webhook.userId,
       url: webhook.url,
       description: webhook.description,
-      secret: webhook.secret,
-      former_secret: null,
+      generation: 1,
       former_until: 0,
+      key_id: webhook.keyId,
       created_at: webhook.createdAt,
       failures: 0,
       failing_since: null,
@@ -100,6 +115,7 @@ async function withKinds(db: Db, rows: Selectable<Tables['webhooks']>[], userId?
     description: row.description,
     kinds: (kinds.get(row.id) ?? []).map(({ kind }) => kind),
     createdAt: row.created_at,
+    secret: { generation: row.generation, formerUntil: row.former_until, keyId: row.key_id },
     failingSince: row.failing_since,
     disabledAt: row.disabled_at,
     disabledReason: row.disabled_reason,
@@ -145,17 +161,19 @@ export async function deleteWebhook(
     .executeTakeFirst();
 }
 
-export async function setSecret(tx: Tx, id: number, secret: string): Promise<void> {
-  await tx.updateTable('webhooks').set({ secret }).where('id', '=', id).execute();
-}
-
-/** Replaces the secret. The former one also signs requests until `formerUntil`. */
-export async function replaceSecret(tx: Tx, id: number, secret: string, formerUntil: number): Promise<void> {
-  await tx
+/** Replaces the secret. The former one also signs requests until `formerUntil`. Returns the new generation. */
+export async function incrementGeneration(
+  tx: Tx,
+  id: number,
+  { keyId, formerUntil }: Omit<SecretState, 'generation'>,
+): Promise<number> {
+  const { generation } = await tx
     .updateTable('webhooks')
-    .set((eb) => ({ secret, former_secret: eb.ref('secret'), former_until: formerUntil }))
+    .set((eb) => ({ generation: eb('generation', '+', 1), former_until: formerUntil, key_id: keyId }))
     .where('id', '=', id)
-    .execute();
+    .returning('generation')
+    .executeTakeFirstOrThrow();
+  return generation;
 }
 
 /** Enables a webhook and resets its failures. */

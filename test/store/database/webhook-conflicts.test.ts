@@ -31,7 +31,7 @@ async function setUp(t: TestContext) {
   });
   const [id, later, sending] = await inTransaction(db, async (tx) => {
     await incrementWebhookCount(tx, '1', 1);
-    const webhook = { userId: '1', url: 'https://x/', description: '', kinds: ['*'], secret: 'whsec_AA==' };
+    const webhook = { userId: '1', url: 'https://x/', description: '', kinds: ['*'], keyId: 'key' };
     const webhookId = (await insertWebhook(tx, { ...webhook, createdAt: 1 })) ?? 0;
     return [webhookId, await insertTestDelivery(tx, webhookId, 1000), await insertTestDelivery(tx, webhookId, 1)];
   });
@@ -41,7 +41,7 @@ async function setUp(t: TestContext) {
   let isSending = false;
   const worker = startWebhookWorker({
     db,
-    keyring: { current: () => assert.fail('nothing is encrypted'), find: () => undefined },
+    secretKey: { id: 'key', bytes: Buffer.alloc(32) },
     send: () => {
       isSending = true;
       return response.promise;

@@ -75,7 +75,7 @@ describe('deliveries', () => {
   const createWebhook = (userId: string, url: string, kinds: string[]) =>
     inTransaction(database.db, async (tx) => {
       assert.ok(await incrementWebhookCount(tx, userId, 10));
-      return await insertWebhook(tx, { userId, url, description: '', kinds, secret: 'whsec_', createdAt: 1 });
+      return await insertWebhook(tx, { userId, url, description: '', kinds, keyId: 'key', createdAt: 1 });
     });
 
   test('are queued with their event for the enabled webhooks that subscribe to it', async () => {
@@ -147,7 +147,7 @@ describe('the deletion of a webhook', () => {
         url,
         description: '',
         kinds: ['*'],
-        secret: '',
+        keyId: 'key',
         createdAt: 1,
       });
       assert.ok(id);

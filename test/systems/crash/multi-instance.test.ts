@@ -164,7 +164,7 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
     const rows = await readStateLog();
     const applicationName = (holder: string) => {
       const [, pid] = holder.split('/');
-      return `bursar/2 ${hostname()} ${pid}`.slice(0, 63);
+      return `bursar ${hostname()} ${pid}`.slice(0, 63);
     };
     assert.deepEqual(
       rows.filter(({ writer, holder }) => writer !== applicationName(holder)),

@@ -111,7 +111,7 @@ describe('round trips to PostgreSQL', () => {
       const busy = await read('bursar_database_connections{state="busy"}');
       const [row] = await postgres.query<{ count: string }>(
         'bursar',
-        "select count(*) from pg_stat_activity where application_name like 'bursar/%' and query <> 'listen bursar'",
+        "select count(*) from pg_stat_activity where application_name like 'bursar %' and query <> 'listen bursar'",
       );
       return (idle > 0 && idle + busy === Number(row?.count)) || undefined;
     });

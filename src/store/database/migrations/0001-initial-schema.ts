@@ -188,7 +188,7 @@ const eventTables = ({ identityColumn }: SchemaDialect) => [
 
   `create table webhooks (
      id ${identityColumn}, user_id text not null references users(id), url text not null, description text not null,
-     secret text not null, former_secret text, former_until bigint not null, created_at bigint not null,
+     generation integer not null, former_until bigint not null, key_id text not null, created_at bigint not null,
      failures integer not null, failing_since bigint, pause_until bigint not null, disabled_at bigint,
      disabled_reason text, disabled_by text, unique (user_id, url))`,
 
