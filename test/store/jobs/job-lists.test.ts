@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { sql } from 'kysely';
@@ -120,6 +121,18 @@ describe('job lists', () => {
         );
       }
     }
+  });
+
+  test('a job with the longest title fits into the index of pages', async () => {
+    // 256 characters of up to six bytes, and the other fields. They cannot be compressed.
+    const json = JSON.stringify({ title: randomBytes(1500).toString('base64') });
+    const { db } = database;
+    const job = await db.selectFrom('jobs').select(['id', 'public_json']).limit(1).executeTakeFirstOrThrow();
+    const store = (public_json: string) =>
+      db.updateTable('jobs').set({ public_json }).where('id', '=', job.id).execute();
+    await store(json);
+    assert.equal((await readJobPage(db, { owner: '1' }, job.id - 1, 1)).publicJson[0], json);
+    await store(job.public_json);
   });
 
   test('"since" finds a job that was accepted a little later than one with a larger id', async () => {
