@@ -117,8 +117,8 @@ function stageNames(hpc: string) {
 
 const insertJobSql = `
   insert into jobs (id, job_id, owner, project_id, hpc, project_name, request, units, input_bytes, unpacked_bytes,
-    state, outcome, reason, exit_code, started_at, ended_at, elapsed_seconds, engine_ref, attempt, accepted_at, due_at,
+    state, outcome, reason, exit_code, started_at, ended_at, elapsed_seconds, engine_ref, accepted_at, due_at,
     tries, public_json, title, stage, failed, terminal, version)
   values (@id, @jobId, @owner, @projectId, @hpc, @project, @request, 4, 10000, 30000,
-    @state, @outcome, @reason, 0, @startedAt, @endedAt, 30, @ref, 1, @acceptedAt, @acceptedAt,
+    @state, @outcome, @reason, 0, @startedAt, @endedAt, 30, @ref, @acceptedAt, @acceptedAt,
     1, @json, @title, @stage, @failed, @terminal, @version)`;

@@ -35,7 +35,7 @@ export async function insertEndedJobs(tx: Tx, options: EndedJobs): Promise<JobRa
   const number = (value: number) => sql.lit(value);
   await sql`
     insert into jobs (id, job_id, owner, project_id, hpc, project_name, request, units, input_bytes, unpacked_bytes,
-      state, outcome, reason, exit_code, started_at, ended_at, elapsed_seconds, engine_ref, attempt, accepted_at, due_at,
+      state, outcome, reason, exit_code, started_at, ended_at, elapsed_seconds, engine_ref, accepted_at, due_at,
       tries, public_json, title, stage, failed, terminal, version)
     with recursive numbers (n) as (
       select ${number(range.from)} union all select n + 1 from numbers where n < ${number(range.to - 1)}),
@@ -54,7 +54,7 @@ export async function insertEndedJobs(tx: Tx, options: EndedJobs): Promise<JobRa
       values ${sql.join(toTemplates(options))})
     select named.id, job_id, owner, project_id, hpc, templates.name, replace(${sql.lit(requestJson)}, '{title}', title),
       ${number(usage.units)}, 10000, 30000, 'ended', outcome, reason, exit_code, accepted_at, ended_at,
-      ${number(usage.elapsedSeconds)}, cast(named.id as text), 1, accepted_at, accepted_at, 1,
+      ${number(usage.elapsedSeconds)}, cast(named.id as text), accepted_at, accepted_at, 1,
       replace(replace(replace(replace(replace(replace(json, '"id":0,', '"id":' || named.id || ','), '{job_id}', job_id),
         '{owner}', owner), '{title}', title), '{accepted}', ${sql.raw(toUtcSeconds('accepted_at'))}),
         '{ended}', ${sql.raw(toUtcSeconds('ended_at'))}),

@@ -22,9 +22,9 @@ const accountsOf = (resource: 'time' | 'space') => sql`
 
 async function insertHolds(tx: Tx, { first, last }: JobRange): Promise<void> {
   await sql`
-    insert into holds (job, attempt, time_pool, time_cap, space_pool, space_cap, time_seconds, space_bytes, created_at)
+    insert into holds (job, time_pool, time_cap, space_pool, space_cap, time_seconds, space_bytes, created_at)
     with time_accounts as materialized (${accountsOf('time')}), space_accounts as materialized (${accountsOf('space')})
-    select jobs.id, 1, t.pool, t.cap, s.pool, s.cap, ${sql.lit(usage.heldSeconds)}, ${sql.lit(usage.heldBytes)}, accepted_at
+    select jobs.id, t.pool, t.cap, s.pool, s.cap, ${sql.lit(usage.heldSeconds)}, ${sql.lit(usage.heldBytes)}, accepted_at
     from jobs
       join time_accounts as t on t.project_id = jobs.project_id and t.holder = jobs.owner
       join space_accounts as s on s.project_id = jobs.project_id and s.holder = jobs.owner

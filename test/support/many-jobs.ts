@@ -32,10 +32,10 @@ export async function storeManyJobs(db: Db, { owner, hpc, project, count }: Bulk
   const stage = sql`case when i % 100 = 0 then 'RUNNING' when i % 500 = 1 then 'FAILED' else 'SUCCESSFUL' end`;
   await sql`
     insert into jobs (id, job_id, owner, project_id, hpc, project_name, request, units, input_bytes, unpacked_bytes,
-                      state, outcome, attempt, accepted_at, due_at, tries, public_json, title, stage,
+                      state, outcome, accepted_at, due_at, tries, public_json, title, stage,
                       failed, terminal, ended_at, version)
     with recursive n(i) as (select ${sql.lit(from)} union all select i + 1 from n where i < ${sql.lit(from + count - 1)})
-    select i, 'MANY-' || i, ${owner}, ${id}, ${hpc}, ${project}, '{"nodes":1,"coresPerNode":2}', 1, 0, 0, 'ended', 'succeeded', 1, i * 1000, 0, 0,
+    select i, 'MANY-' || i, ${owner}, ${id}, ${hpc}, ${project}, '{"nodes":1,"coresPerNode":2}', 1, 0, 0, 'ended', 'succeeded', i * 1000, 0, 0,
            '{"id":' || i || ',"job_id":"MANY-' || i || '","owner":"' || ${owner} || '","project":' || ${sql.lit(Number(id))}
              || ',"project_hpc":"' || upper(${hpc}) || '","project_name":"' || ${project} || '","title":"title ' || (i % 50)
              || '","runtime":1.0,"stage":"' || ${stage} || '","terminal_stage":true,"failed":false,'

@@ -123,7 +123,7 @@ describe('a measurement of running jobs', () => {
       const job = { jobId, owner, project, request, units: 1, input: null, acceptedAt: 2 };
       const { id } = await insertJob(tx, job, publicColumns('RUNNING'), {});
       const note = { actor: owner, reason: 'test', at: 2 };
-      await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 1, spaceBytes: 0 }, note);
+      await reserve(tx, { id }, accounts, { timeSeconds: 1, spaceBytes: 0 }, note);
       await tx.updateTable('jobs').set({ state: 'running' }).where('id', '=', id).execute();
       return id;
     });
@@ -133,7 +133,7 @@ describe('a measurement of running jobs', () => {
     inTransaction(database.db, async (tx) => {
       await storeEnd(tx, id);
       const used = { kind: 'settled', timeSeconds: 1, spaceBytes, rule: 'test' } as const;
-      await settle(tx, { id, attempt: 1 }, used, { actor: 'bursar', at: 3 });
+      await settle(tx, { id }, used, { actor: 'bursar', at: 3 });
     });
 
   function createDeps(measure: (jobIds: readonly string[]) => Promise<Record<string, number>>): LeasedSystemDeps {

@@ -82,7 +82,7 @@ describe('watcher', () => {
     await inTransaction(db, async (tx) => {
       const inserted = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: '1', reason: 'x', at: 2 };
-      await reserve(tx, { id: inserted.id, attempt: 1 }, accounts, { timeSeconds: 3600, spaceBytes: 1 }, note);
+      await reserve(tx, { id: inserted.id }, accounts, { timeSeconds: 3600, spaceBytes: 1 }, note);
     });
     await changeJob(state, ref, id);
   }

@@ -187,7 +187,7 @@ async function storeJob(
     // During the upload the user may have been banned, the project closed, or a period ended.
     const current = await requireStillEligible(tx, job.owner, target, job.acceptedAt);
     const { id, json, unfinishedJobs } = await insertJob(tx, job, toPublicJob, eventData);
-    const { shortfall, projectJobs } = await reserve(tx, { id, attempt: 1 }, current.accounts, amounts, note);
+    const { shortfall, projectJobs } = await reserve(tx, { id }, current.accounts, amounts, note);
     if (shortfall !== null) {
       throw quotaExceeded(shortfall, maxRuntimeNow(current, job.request, shortfall), system.charge);
     }

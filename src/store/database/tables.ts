@@ -172,8 +172,8 @@ export interface Tables {
   };
   holds: {
     id: Generated<number>;
+    /** A job has one hold. */
     job: number;
-    attempt: number;
     time_pool: number;
     time_cap: number;
     space_pool: number;
@@ -262,8 +262,6 @@ export interface Tables {
     ended_at: number | null;
     elapsed_seconds: number | null;
     engine_ref: string | null;
-    /** The number of the job's hold: always 1. */
-    attempt: number;
     accepted_at: number;
     /** When the dispatcher should try to submit the job next. */
     due_at: number;

@@ -209,7 +209,7 @@ export interface RunningJob {
 export async function listRunningJobs(db: Db, hpc: string): Promise<RunningJob[]> {
   return await db
     .selectFrom('jobs')
-    .innerJoin('holds', (join) => join.onRef('holds.job', '=', 'jobs.id').onRef('holds.attempt', '=', 'jobs.attempt'))
+    .innerJoin('holds', 'holds.job', 'jobs.id')
     .innerJoin('accounts as pool', 'pool.id', 'holds.space_pool')
     .innerJoin('accounts as cap', 'cap.id', 'holds.space_cap')
     .select([

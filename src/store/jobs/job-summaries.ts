@@ -73,7 +73,7 @@ export async function readJobSummaries(db: Db, ids: readonly number[]): Promise<
   if (ids.length === 0) return [];
   const rows = await db
     .selectFrom('jobs')
-    .leftJoin('holds', (join) => join.onRef('holds.job', '=', 'jobs.id').onRef('holds.attempt', '=', 'jobs.attempt'))
+    .leftJoin('holds', 'holds.job', 'jobs.id')
     .leftJoin('resolutions', 'resolutions.hold_id', 'holds.id')
     .select(['jobs.public_json as publicJson', 'jobs.request', 'jobs.started_at as startedAt', 'jobs.outcome'])
     .select('resolutions.time_seconds as chargedSeconds')

@@ -27,7 +27,6 @@ export interface JobRecord {
   acceptedAt: number;
   /** When the dispatcher should try to submit the job next. */
   dueAt: number;
-  attempt: number;
   tries: number;
   /** The engine's id of the job; null before its submission is recorded. */
   engineRef: string | null;
@@ -88,7 +87,6 @@ export async function insertJob(
     input_bytes: job.input?.bytes ?? 0,
     unpacked_bytes: job.input?.unpackedBytes ?? 0,
     state: 'accepted' as const,
-    attempt: 1,
     accepted_at: job.acceptedAt,
     due_at: job.acceptedAt,
     tries: 0,
@@ -142,7 +140,6 @@ const toJobRows = rowBuilder('jobs', [
   'input_bytes',
   'unpacked_bytes',
   'state',
-  'attempt',
   'accepted_at',
   'due_at',
   'tries',
@@ -255,7 +252,6 @@ export function toJobRecord(row: JobRow): JobRecord {
     hasInput: row.input_sha256 !== null,
     acceptedAt: row.accepted_at,
     dueAt: row.due_at,
-    attempt: row.attempt,
     tries: row.tries,
     engineRef: row.engine_ref,
     cancelRequestedAt: row.cancel_requested_at,

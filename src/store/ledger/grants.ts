@@ -13,7 +13,7 @@ import {
   lockAccount,
   poolHolder,
 } from './accounts.ts';
-import { getHold, type JobAttempt, reverseUsage } from './ledger.ts';
+import { getHold, type JobId, reverseUsage } from './ledger.ts';
 import { publishThreshold } from './thresholds.ts';
 
 // Changes of accounts by administrators, each with its ledger entry. The grants of all caps never exceed that of their pool:
@@ -77,7 +77,7 @@ export async function getUnallocatedAmount(tx: Tx, poolId: number): Promise<numb
 }
 
 /** Returns the charge and the refunds of a settled job in seconds. The account stays locked until the commit. */
-export async function getChargedSeconds(tx: Tx, job: JobAttempt) {
+export async function getChargedSeconds(tx: Tx, job: JobId) {
   const hold = await getHold(tx, job);
   await lockAccount(tx, hold.time_pool);
   const rows = await tx
@@ -93,7 +93,7 @@ export async function getChargedSeconds(tx: Tx, job: JobAttempt) {
 }
 
 /** Refunds time to pool and cap, and returns both. The caller has checked that the charge covers the refund. */
-export async function refundTime(tx: Tx, job: JobAttempt, seconds: number, details: ChangeDetails) {
+export async function refundTime(tx: Tx, job: JobId, seconds: number, details: ChangeDetails) {
   const hold = await getHold(tx, job);
   const accounts: Account[] = [];
   for (const accountId of [hold.time_pool, hold.time_cap]) {

@@ -1,5 +1,5 @@
 import type { Db } from '../database/handle.ts';
-import { getHold, type JobAttempt } from './ledger.ts';
+import { getHold, type JobId } from './ledger.ts';
 
 /** The hold, the charge and the refunds of a job in seconds. */
 export interface JobCharges {
@@ -9,7 +9,7 @@ export interface JobCharges {
   refunds: { at: number; seconds: number; reason: string }[];
 }
 
-export async function getJobCharges(db: Db, job: JobAttempt): Promise<JobCharges> {
+export async function getJobCharges(db: Db, job: JobId): Promise<JobCharges> {
   const hold = await getHold(db, job);
   const resolution = await db
     .selectFrom('resolutions')

@@ -3,6 +3,7 @@ import type { Shortfall } from '../../domain/accounting/shortfall.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { insertRows, rowBuilder } from '../database/inserts.ts';
 import type { Resource } from '../database/tables.ts';
+import type { JobRecord } from '../jobs/jobs.ts';
 import {
   type Account,
   type AccountSet,
@@ -23,11 +24,8 @@ import { publishThreshold } from './thresholds.ts';
 // Changes of accounts by jobs, each with its ledger entry. Time and space are held at submission and settled once at the
 // end; used space is freed when the files are deleted.
 
-/** Each attempt of a job has its own hold. */
-export interface JobAttempt {
-  id: number;
-  attempt: number;
-}
+/** A job, by its record id. */
+export type JobId = Pick<JobRecord, 'id'>;
 
 export interface Reservation {
   /** If there is one, the caller must roll back: some of the accounts may hold the amounts already. */
@@ -39,7 +37,7 @@ export interface Reservation {
 /** Holds the maximum that a job may use. */
 export async function reserve(
   tx: Tx,
-  job: JobAttempt,
+  job: JobId,
   accounts: AccountSet,
   amounts: Amounts,
   details: ChangeDetails,
@@ -63,7 +61,6 @@ export async function reserve(
   const spacePool = changed.find(({ id }) => id === accounts.spacePool.id);
   const hold = {
     job: job.id,
-    attempt: job.attempt,
     time_pool: accounts.timePool.id,
     time_cap: accounts.timeCap.id,
     space_pool: accounts.spacePool.id,
@@ -79,7 +76,6 @@ export async function reserve(
 
 const toHoldRows = rowBuilder('holds', [
   'job',
-  'attempt',
   'time_pool',
   'time_cap',
   'space_pool',
@@ -111,7 +107,7 @@ async function getShortfall(
  */
 export async function settle(
   tx: Tx,
-  job: JobAttempt,
+  job: JobId,
   used: Amounts & { kind: 'settled' | 'voided'; rule: string },
   details: Omit<ChangeDetails, 'reason'>,
 ): Promise<boolean> {
@@ -151,7 +147,7 @@ export async function settle(
 }
 
 /** Frees the space of the deleted files of a finished job. The caller makes sure that it happens once. */
-export async function freeSpace(tx: Tx, job: JobAttempt, details: ChangeDetails): Promise<void> {
+export async function freeSpace(tx: Tx, job: JobId, details: ChangeDetails): Promise<void> {
   const hold = await getHold(tx, job);
   const { space_bytes: used } = await tx
     .selectFrom('resolutions')
@@ -175,11 +171,6 @@ export async function reverseUsage(tx: Tx, accountId: number, amount: number, de
   return account;
 }
 
-export async function getHold(db: Db, job: JobAttempt) {
-  return await db
-    .selectFrom('holds')
-    .selectAll()
-    .where('job', '=', job.id)
-    .where('attempt', '=', job.attempt)
-    .executeTakeFirstOrThrow();
+export async function getHold(db: Db, job: JobId) {
+  return await db.selectFrom('holds').selectAll().where('job', '=', job.id).executeTakeFirstOrThrow();
 }

@@ -96,15 +96,13 @@ async function checkPoolsCoverCaps(db: Db): Promise<string[]> {
   return rows.map((row) => `project ${row.project_id}: its caps are granted more ${row.resource} than its pool`);
 }
 
-/** Every job has a hold of its last attempt. The open holds are those of the unfinished jobs. */
+/** Every job has a hold. The open holds are those of the unfinished jobs. */
 async function checkEndedJobsAreSettled(db: Db, openHolds: readonly Hold[]): Promise<string[]> {
-  const unfinished = await db.selectFrom('jobs').select(['id as job', 'attempt']).where(isUnfinished).execute();
-  const key = ({ job, attempt }: Pick<Hold, 'job' | 'attempt'>) => `${job} ${attempt}`;
-  const toMap = (attempts: readonly Pick<Hold, 'job' | 'attempt'>[]) =>
-    new Map(attempts.map((attempt) => [key(attempt), attempt.job]));
-  const [open, expected] = [toMap(openHolds), toMap(unfinished)];
+  const unfinished = await db.selectFrom('jobs').select('id').where(isUnfinished).execute();
+  const open = new Set(openHolds.map(({ job }) => job));
+  const expected = new Set(unfinished.map(({ id }) => id));
   const wrong = new Set(await listJobsWithoutHoldOrState(db));
-  for (const [attempt, job] of [...open, ...expected]) if (open.has(attempt) !== expected.has(attempt)) wrong.add(job);
+  for (const job of [...open, ...expected]) if (open.has(job) !== expected.has(job)) wrong.add(job);
   const problems: string[] = [];
   for (const id of [...wrong].sort((a, b) => a - b)) {
     const state = await findJobState(db, id);
@@ -117,16 +115,13 @@ async function checkEndedJobsAreSettled(db: Db, openHolds: readonly Hold[]): Pro
 
 const states: JobState[] = ['accepted', 'submitting', 'queued', 'running', 'ended', 'deleted'];
 
-/** Lists the jobs without a hold of their last attempt, and those in a state that does not exist. */
+/** Lists the jobs without a hold, and those in a state that does not exist. */
 async function listJobsWithoutHoldOrState(db: Db): Promise<number[]> {
   const rows = await db
     .selectFrom('jobs')
     .select('id')
     .where(({ or, not, exists, selectFrom, eb }) => {
-      const hold = selectFrom('holds')
-        .select('holds.job')
-        .whereRef('holds.job', '=', 'jobs.id')
-        .whereRef('holds.attempt', '=', 'jobs.attempt');
+      const hold = selectFrom('holds').select('holds.job').whereRef('holds.job', '=', 'jobs.id');
       return or([not(exists(hold)), eb('state', 'not in', states)]);
     })
     .execute();

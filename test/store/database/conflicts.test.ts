@@ -44,7 +44,7 @@ async function assertBalanced(): Promise<void> {
 }
 
 let jobNumber = 0;
-async function createJob(owner: string, timeSeconds: number): Promise<{ id: number; attempt: number }> {
+async function createJob(owner: string, timeSeconds: number): Promise<{ id: number }> {
   const accounts = await getAccounts(db, project, owner);
   const command = { kind: 'line', line: 'true' } as const;
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, command, tool: null, entry: null };
@@ -53,9 +53,9 @@ async function createJob(owner: string, timeSeconds: number): Promise<{ id: numb
     const job = { jobId, owner, project, request, units: 1, input: null, acceptedAt: 2 };
     const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
     const note = { actor: owner, reason: 'test', at: 2 };
-    const { shortfall } = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes: 0 }, note);
+    const { shortfall } = await reserve(tx, { id }, accounts, { timeSeconds, spaceBytes: 0 }, note);
     assert.equal(shortfall, null);
-    return { id, attempt: 1 };
+    return { id };
   });
 }
 

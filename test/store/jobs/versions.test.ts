@@ -44,7 +44,7 @@ async function submit(jobId: string) {
   await inTransaction(db, async (tx) => {
     const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
     const note = { actor: '1', reason: 'test', at: 2 };
-    await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 5, spaceBytes: 5 }, note);
+    await reserve(tx, { id }, accounts, { timeSeconds: 5, spaceBytes: 5 }, note);
   });
 }
 

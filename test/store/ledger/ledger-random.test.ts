@@ -47,7 +47,7 @@ function submit(user: string, timeSeconds: number, spaceBytes: number, crash: bo
     await inTransaction(db, async (tx) => {
       const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: user, reason: 'test', at: now };
-      const { shortfall } = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
+      const { shortfall } = await reserve(tx, { id }, accounts, { timeSeconds, spaceBytes }, note);
       if (shortfall !== null || crash) throw new Crash();
     });
     world.jobs.push(jobId);

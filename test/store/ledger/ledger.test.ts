@@ -51,7 +51,7 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
       };
       const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: user, reason: 'test', at: 2 };
-      const { shortfall } = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
+      const { shortfall } = await reserve(tx, { id }, accounts, { timeSeconds, spaceBytes }, note);
       if (shortfall !== null) throw new NotHeld();
       return id;
     });
@@ -66,7 +66,7 @@ async function finish(db: Db, id: number, timeSeconds: number, spaceBytes: numbe
   return await inTransaction(db, async (tx) => {
     await storeEnd(tx, id);
     const used = { kind: 'settled', timeSeconds, spaceBytes, rule: 'test' } as const;
-    return await settle(tx, { id, attempt: 1 }, used, { actor: 'bursar', at: 3 });
+    return await settle(tx, { id }, used, { actor: 'bursar', at: 3 });
   });
 }
 
@@ -231,21 +231,19 @@ const corruptions: readonly [description: string, statements: readonly string[],
   ],
   [
     'an ended job without hold',
-    ['update holds set attempt = 2 where job = 1'],
+    ['delete from resolutions', 'delete from holds where job = 1'],
     /^job 1: its state is ended, but its hold/,
   ],
   [
     'an unfinished job without hold',
-    ['update holds set attempt = 2 where job = 2'],
+    ['delete from holds where job = 2'],
     /^job 2: its state is accepted, but its hold is missing/,
   ],
   [
-    'the settlement of an unfinished attempt, while the hold of an earlier one is open',
+    'the settlement of an unfinished job',
     [
-      `insert into holds (id, job, attempt, time_pool, time_cap, space_pool, space_cap, time_seconds, space_bytes, created_at)
-         select 99, job, 2, time_pool, time_cap, space_pool, space_cap, 0, 0, 2 from holds where job = 2`,
-      "insert into resolutions (hold_id, kind, time_seconds, space_bytes, rule, at) values (99, 'voided', 0, 0, '', 2)",
-      'update jobs set attempt = 2 where id = 2',
+      `insert into resolutions (hold_id, kind, time_seconds, space_bytes, rule, at)
+         select id, 'voided', 0, 0, '', 2 from holds where job = 2`,
     ],
     /^job 2: its state is accepted, but its hold is missing, or its settlement does not match the state$/,
   ],
@@ -275,7 +273,9 @@ test('the verification finds every kind of inconsistency', async () => {
       ? ['set local session_replication_role = replica']
       : [
           'pragma defer_foreign_keys = on',
-          ...['update', 'delete'].map((change) => `drop trigger entries_refuse_${change}`),
+          ...['entries', 'resolutions'].flatMap((table) =>
+            ['update', 'delete'].map((change) => `drop trigger ${table}_refuse_${change}`),
+          ),
         ];
   assert.deepEqual((await verifyLedger(db)).problems, []);
   for (const [description, statements, problem] of corruptions) {

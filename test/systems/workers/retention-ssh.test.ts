@@ -46,19 +46,13 @@ async function insertEndedJob(db: Db): Promise<void> {
   const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
   await inTransaction(db, async (tx) => {
     const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
-    await reserve(
-      tx,
-      { id, attempt: 1 },
-      accounts,
-      { timeSeconds: 1, spaceBytes: 1 },
-      { actor: '1', reason: 'x', at: 2 },
-    );
+    await reserve(tx, { id }, accounts, { timeSeconds: 1, spaceBytes: 1 }, { actor: '1', reason: 'x', at: 2 });
     const stored = await findJob(tx, jobId);
     assert.ok(stored);
     const end = { outcome: 'succeeded', reason: '', exitCode: 0, startedAt: 2, endedAt: 3, elapsedSeconds: 1 } as const;
     await updateStatus(tx, stored, { state: 'ended', ...end }, publicColumns('SUCCESSFUL')(id));
     const used = { kind: 'settled', timeSeconds: 1, spaceBytes: 1, rule: 'x' } as const;
-    await settle(tx, { id, attempt: 1 }, used, { actor: 'bursar', at: 3 });
+    await settle(tx, { id }, used, { actor: 'bursar', at: 3 });
   });
 }
 

@@ -114,7 +114,7 @@ const jobTables = ({ identityColumn, bytesColumn, binaryCollation }: SchemaDiale
      project_id bigint not null references projects(id), hpc text not null, project_name text not null,
      request text not null, units bigint not null, input_sha256 text, input_bytes bigint not null,
      unpacked_bytes bigint not null, state text not null, outcome text, reason text, exit_code integer,
-     started_at bigint, ended_at bigint, elapsed_seconds bigint, engine_ref text, attempt integer not null,
+     started_at bigint, ended_at bigint, elapsed_seconds bigint, engine_ref text,
      accepted_at bigint not null, due_at bigint not null, tries integer not null, claimed_at bigint,
      trace_parent text, delayed_at bigint, delay_reason text, cancel_requested_at bigint, cancel_requested_by text,
      expires_at bigint, public_json text not null, title text not null default '', stage text not null default '',
@@ -160,10 +160,10 @@ const jobTables = ({ identityColumn, bytesColumn, binaryCollation }: SchemaDiale
   'create index idempotency_by_age on idempotency (at)',
 
   `create table holds (
-     id ${identityColumn}, job bigint not null references jobs(id), attempt integer not null,
+     id ${identityColumn}, job bigint not null unique references jobs(id),
      time_pool bigint not null references accounts(id), time_cap bigint not null references accounts(id),
      space_pool bigint not null references accounts(id), space_cap bigint not null references accounts(id),
-     time_seconds bigint not null, space_bytes bigint not null, created_at bigint not null, unique (job, attempt))`,
+     time_seconds bigint not null, space_bytes bigint not null, created_at bigint not null)`,
 
   `create table resolutions (
      hold_id bigint primary key references holds(id), kind text not null, time_seconds bigint not null,
