@@ -71,7 +71,7 @@ export function checkBalances(entries: readonly Entry[], jobs: readonly Job[]): 
 
 /** A command that was answered has its effect, once, and one that was refused has none. */
 export async function checkCommands({ db, log }: HistoryContext, entries: readonly Entry[]): Promise<string[]> {
-  const audit = await db.selectFrom('audit').select(['act', 'details']).execute();
+  const audit = await db.selectFrom('audit').select(['action', 'details']).execute();
   const owners = new Map(
     (await db.selectFrom('jobs').select(['job_id', 'owner']).execute()).map((job) => [job.job_id, job.owner]),
   );

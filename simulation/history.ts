@@ -86,7 +86,7 @@ const config = validateConfig(
       },
     },
     retention: { everySeconds: 10, noticeDays: retention.noticeMs / msPerDay },
-    ledger: { calendarSeconds: 30 },
+    ledger: { checkSeconds: 30 },
     events: { checkSeconds: 15 },
     webhooks: { retrySeconds: [1, 5, 20, 60, 120, 240] },
   },

@@ -30,7 +30,7 @@ export const storedLedger: Benchmark = {
       baseline: 'one grouped pass over the entries',
       unit: 's',
       threshold: { atMost: 2 },
-      ours: () => measureSeconds(() => admin.get('/admin/ledger/proof/')),
+      ours: () => measureSeconds(() => admin.get('/admin/ledger/verification/')),
       theirs: groupedPass,
     });
 

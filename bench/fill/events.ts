@@ -10,7 +10,7 @@ export async function insertJobEvents(tx: Tx, { first, last }: JobRange, now: nu
   const eventsPerJob = 4;
   const isExpired = sql`case when accepted_at < ${sql.lit(now - keepMs)} then 1 else 0 end`;
   await sql`
-    insert into events (user_id, seq, job, job_json, kind, data, at, forgotten)
+    insert into events (user_id, seq, job, job_json, kind, data, at, expired)
     with ended as materialized (
       select jobs.*, event_seq, ${isExpired} as is_expired, row_number() over (partition by owner order by jobs.id) as n
       from jobs join users on users.id = owner where jobs.id between ${first} and ${last}),
@@ -18,7 +18,7 @@ export async function insertJobEvents(tx: Tx, { first, last }: JobRange, now: nu
     select owner, event_seq + (n - 1) * ${sql.lit(eventsPerJob)} + step, id,
       case is_expired when 1 then null else public_json end, kind,
       '{"hpc":"' || hpc || '","project_name":"' || project_name || '","job_id":"' || job_id || '","stage":"' || stage
-        || '","engine_id":"' || engine_ref || '","engine_words":null' || case step when 4 then ',"outcome":"' || outcome
+        || '","engine_id":"' || engine_ref || '","scheduler_message":null' || case step when 4 then ',"outcome":"' || outcome
         || '","reason":"' || reason || '","exit_code":' || exit_code || ',"elapsed_seconds":' || elapsed_seconds
         || ',"charged_seconds":' || (${sql.lit(usage.units)} * elapsed_seconds)
         || ',"space_bytes":' || ${sql.lit(usage.usedBytes)} else '' end || '}',
@@ -26,7 +26,7 @@ export async function insertJobEvents(tx: Tx, { first, last }: JobRange, now: nu
     from ended cross join steps order by id, step`.execute(tx);
   await sql`
     update users set event_seq = event_seq + ${sql.lit(eventsPerJob)} * counted.jobs,
-      events_forgotten = case counted.expired when 0 then events_forgotten
+      events_expired = case counted.expired when 0 then events_expired
         else event_seq + ${sql.lit(eventsPerJob)} * counted.expired end
     from (select owner, count(*) as jobs, sum(${isExpired}) as expired
       from jobs where id between ${first} and ${last} group by owner) as counted

@@ -20,8 +20,8 @@ export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise
     leaseDeps,
   );
   systemTopic.subscribe(systemWorkers.wake);
-  const periodWorker = holdLease(leaseDeps, 'calendar', async (lease) => startPeriodWorker(periodDeps(deps, lease)));
-  const retentionWorker = holdLease(leaseDeps, 'tidying', async (lease) =>
+  const periodWorker = holdLease(leaseDeps, 'periods', async (lease) => startPeriodWorker(periodDeps(deps, lease)));
+  const retentionWorker = holdLease(leaseDeps, 'retention', async (lease) =>
     startRetentionWorker(retentionDeps(deps, lease)),
   );
   const webhookWorker = startWebhookWorker(webhookDeps(deps));
@@ -41,7 +41,7 @@ function periodDeps({ config, db, now, log }: Dependencies, lease: HeldLease): P
     db,
     noticeDays: ledger.expiryNoticeDays,
     eventRetentionDays: events.keepDays,
-    intervalMs: ledger.calendarSeconds * 1000,
+    intervalMs: ledger.checkSeconds * 1000,
     now,
     log,
   };

@@ -137,7 +137,7 @@ export const ConfigSchema = Type.Object(
     }),
     ledger: section('Accounting of time grants.', {
       expiryNoticeDays: positiveInt(14, 'How many days before a grant expires its users are notified.'),
-      calendarSeconds: Type.Number({
+      checkSeconds: Type.Number({
         minimum: 0.1,
         default: 60,
         description: 'How often Bursar checks for expired grants, in seconds.',

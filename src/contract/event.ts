@@ -50,7 +50,7 @@ export const EventSchema = Type.Object(
         job_id: optionalText('Identifier of the job.'),
         stage: Type.Optional(nullable(stage)),
         engine_id: optionalText("The scheduler's own identifier of the job."),
-        engine_words: optionalText("The scheduler's own description of the state."),
+        scheduler_message: optionalText("The scheduler's own description of the state."),
         held_seconds: optionalInteger('Charged seconds on hold for the job.'),
         outcome: Type.Optional(nullable(stringReference('Outcome'))),
         reason: optionalText(

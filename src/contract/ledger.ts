@@ -65,7 +65,7 @@ export const LedgerVerificationSchema = Type.Object(
     problems: Type.Array(Type.String(), { description: 'Inconsistencies, ordered by account.' }),
   },
   {
-    $id: 'LedgerProof',
+    $id: 'LedgerVerification',
     additionalProperties: false,
     examples: [{ balanced: true, accounts: 12, entries: 345, problems: [] }],
   },

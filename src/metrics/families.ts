@@ -59,7 +59,7 @@ export const families = {
   },
   bursar_followed_logs: { type: 'gauge', labels: [], help: 'Logs that clients are following.' },
   bursar_log_followers: { type: 'gauge', labels: [], help: 'Clients that are following a log.' },
-  bursar_log_looks_total: { type: 'counter', labels: [], help: 'Polls of followed logs.' },
+  bursar_log_polls_total: { type: 'counter', labels: [], help: 'Polls of followed logs.' },
 
   bursar_database_operation_duration_seconds: {
     type: 'histogram',

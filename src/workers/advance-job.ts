@@ -41,7 +41,7 @@ export async function advanceJob(
       ...toJobReference(job),
       stage: updatedJob.stage,
       engine_id: engineRef ?? job.engineRef,
-      engine_words: engineMessage ?? null,
+      scheduler_message: engineMessage ?? null,
     };
     if (next.state === 'ended') {
       const settlement = calculateSettlement(

@@ -290,5 +290,5 @@ test('grants that exceed exact integers are rejected, and the ledger can still b
       assert.equal(response.body.find((account) => account.user === otherUser)?.granted, granted);
     } else assert.ok(response.status === 400 || response.status === 409, response.text);
   }
-  assert.equal((await (await fixture.uncheckedUser(adminId)).get('/admin/ledger/proof/')).status, 200);
+  assert.equal((await (await fixture.uncheckedUser(adminId)).get('/admin/ledger/verification/')).status, 200);
 });

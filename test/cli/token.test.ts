@@ -44,12 +44,13 @@ async function create(...options: string[]): Promise<string> {
 
 /** Act, subject and details of the records of an actor about a user, oldest first. */
 async function listAudit(actor: string, user: string): Promise<[string, string, unknown][]> {
-  const query = "select act, subject, details from audit where actor = ? and subject || '/' like ? || '/%' order by id";
-  const rows = await queryDatabase<{ act: string; subject: string; details: string }>(server.data, query, [
+  const query =
+    "select action, subject, details from audit where actor = ? and subject || '/' like ? || '/%' order by id";
+  const rows = await queryDatabase<{ action: string; subject: string; details: string }>(server.data, query, [
     actor,
     user,
   ]);
-  return rows.map(({ act, subject, details }) => [act, subject, JSON.parse(details)]);
+  return rows.map(({ action, subject, details }) => [action, subject, JSON.parse(details)]);
 }
 
 const getStatus = async (secret: string, path = '/quotas/') =>

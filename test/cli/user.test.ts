@@ -8,7 +8,7 @@ import { bursar } from '../support/program.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 interface AuditRecord {
-  act: string;
+  action: string;
   subject: string;
   details: Record<string, unknown>;
 }
@@ -66,7 +66,7 @@ describe('bursar user', () => {
     const records = await createCaller(server.url, server.adminToken).get<AuditRecord[]>(
       '/admin/audit/?actor=day-shift',
     );
-    const acts = records.body.map(({ act, subject, details }) => [act, subject, details]);
+    const acts = records.body.map(({ action, subject, details }) => [action, subject, details]);
     assert.deepEqual(acts.toReversed(), [
       ['user.disable', '301360', { reason }],
       ['user.enable', '301360', { reason }],

@@ -263,7 +263,7 @@ export async function assertStatementAddsUp(caller: Caller, project = defaultPro
 
 /** Asks the server, which verifies in a thread. From the sources, loading the modules again takes it 0.4 s of CPU time. */
 export async function getLedgerVerification(admin: Caller): Promise<LedgerVerification> {
-  return (await admin.get<LedgerVerification>('/admin/ledger/proof/')).body;
+  return (await admin.get<LedgerVerification>('/admin/ledger/verification/')).body;
 }
 
 /** Verifies the ledger in this thread. */

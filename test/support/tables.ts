@@ -6,7 +6,7 @@ import type { Db } from '../../src/store/database/handle.ts';
  */
 export async function readAllRows(db: Db): Promise<Record<string, string[]>> {
   const rowsByTable: Record<string, string[]> = {};
-  const tables = (await db.introspection.getTables()).filter(({ name }) => !['facts', 'leases'].includes(name));
+  const tables = (await db.introspection.getTables()).filter(({ name }) => !['settings', 'leases'].includes(name));
   for (const { name } of tables) {
     const rows = await db
       .selectFrom(name as 'users')

@@ -27,12 +27,12 @@ export function administrationRoutes(app: FastifyInstance, admin: AdminService):
   grantRoutes(app, admin);
   projectRoutes(app, admin);
 
-  addResource(app, '/admin/ledger/proof/', {
+  addResource(app, '/admin/ledger/verification/', {
     GET: {
       access: { action: 'ledger.verify', reach: 'others' },
       schema: {
         ...describeRoute(tag, 'verifyLedger', 'Check all balances against the ledger entries', {
-          200: Type.Ref('LedgerProof'),
+          200: Type.Ref('LedgerVerification'),
         }),
         description: 'Adds up all entries, which takes seconds in a large ledger.',
       },

@@ -34,7 +34,7 @@ export async function executeAdminAction<T>(
 ): Promise<T> {
   return await runOnce(db, request, now, async (tx) => {
     const result = await execute(tx, now);
-    await insertAudit(tx, { actor, act: name, subject, details, at: now });
+    await insertAudit(tx, { actor, action: name, subject, details, at: now });
     return result;
   });
 }

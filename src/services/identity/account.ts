@@ -56,7 +56,7 @@ export function createAccountService({ db, systems, tokens, now, publishAccess }
       await revokeToken(tx, id, now());
       await insertAudit(tx, {
         actor,
-        act: 'token.revoke',
+        action: 'token.revoke',
         subject: `${userId}/${id}`,
         details: { name: token.name, ...(reason !== undefined && { reason }) },
         at: now(),

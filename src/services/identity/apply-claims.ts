@@ -12,7 +12,7 @@ import { highestRole, type Identity } from './oidc/claims.ts';
 /** From where the token came, for the audit trail. */
 export type Origin = Pick<AuditActor, 'address' | 'requestId'>;
 
-type Change = Pick<NewAuditRecord, 'act' | 'subject' | 'details'>;
+type Change = Pick<NewAuditRecord, 'action' | 'subject' | 'details'>;
 
 /**
  * Stores what an issuer says about a user: name, mail, role and memberships. Returns the role of the user. Changes of role and
@@ -35,13 +35,13 @@ export async function applyClaims(
   const role = await roleByGroups(tx, userId, user.role);
   const { issuer, subject } = identity;
   const changes = [
-    ...(identity.isNew ? [{ act: 'user.create', subject: userId, details: { issuer, subject } }] : []),
+    ...(identity.isNew ? [{ action: 'user.create', subject: userId, details: { issuer, subject } }] : []),
     ...(await joinProjects(tx, userId, identity, now)),
     ...(identity.syncMemberships ? await leaveProjects(tx, userId, identity, now) : []),
   ];
   if (role !== user.role) {
     await setRole(tx, userId, role);
-    changes.push({ act: 'user.role', subject: userId, details: { role, issuer } });
+    changes.push({ action: 'user.role', subject: userId, details: { role, issuer } });
   }
   const actor = { ...origin, userId: automaticActor, tokenId: null, sessionId: null };
   for (const change of changes) await insertAudit(tx, { ...change, actor, at: now });
@@ -94,7 +94,7 @@ async function storeMember(tx: Tx, project: ProjectRecord, member: MemberRecord,
   await updateMember(tx, { ...member, reason });
   const { userId, role, status } = member;
   return {
-    act: `member.${status}`,
+    action: `member.${status}`,
     subject: `${project.hpc}/${project.name}/${userId}`,
     details: { role, reason },
   };

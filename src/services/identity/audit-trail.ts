@@ -39,7 +39,7 @@ async function requirePosition(db: Db, id: number) {
   throw new BursarError('bad_request', message, { fields });
 }
 
-function publicRecord({ id, at, actor, act, subject, details, hash }: AuditRecord): PublicAuditRecord {
+function publicRecord({ id, at, actor, action, subject, details, hash }: AuditRecord): PublicAuditRecord {
   return {
     id,
     at: toIsoTime(at),
@@ -48,7 +48,7 @@ function publicRecord({ id, at, actor, act, subject, details, hash }: AuditRecor
     token_id: actor.tokenId,
     session_id: actor.sessionId,
     request_id: actor.requestId,
-    act,
+    action,
     subject,
     details,
     hash,

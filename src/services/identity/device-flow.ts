@@ -102,9 +102,9 @@ export function createDeviceFlow({ db, tokens, now }: DeviceFlowDeps) {
         if (!(await decideDeviceRequest(tx, request.id, { state: decision, userId, scopes })))
           throw new BursarError('conflict', 'This code was confirmed or refused already. See /me/tokens/.');
         const { clientName: client, address } = request;
-        const act = decision === 'approved' ? 'device.approve' : 'device.deny';
+        const action = decision === 'approved' ? 'device.approve' : 'device.deny';
         const details = { client, address, scopes: formatScopes(scopes) };
-        await insertAudit(tx, { actor, act, subject: `${userId}/${request.id}`, details, at: now() });
+        await insertAudit(tx, { actor, action, subject: `${userId}/${request.id}`, details, at: now() });
         return { ...request, scopes };
       });
     },

@@ -53,8 +53,8 @@ export async function provisionToken(
       await requireRoleDecidedHere(tx, providers, userId);
       await setRole(tx, userId, newRole);
     }
-    const record = (act: string, details: object) =>
-      insertAudit(tx, { actor, act, subject: userId, details: { ...details, ...why }, at: now });
+    const record = (action: string, details: object) =>
+      insertAudit(tx, { actor, action, subject: userId, details: { ...details, ...why }, at: now });
     if (isNew) await record('user.create', {});
     if (newRole !== undefined) await record('user.role', { role: newRole });
     const newToken = { userId, name, scopes, limit, expiresAt };

@@ -137,7 +137,7 @@ function toRecord({ error, caller, address, requestId, method, path }: RefusedRe
   const unknownCaller = { userId: known?.userId ?? anonymous, tokenId: known?.tokenId ?? null, sessionId: null };
   return {
     actor: caller ?? { ...unknownCaller, address, requestId },
-    act: 'access.refused',
+    action: 'access.refused',
     subject: `${method} ${path.slice(0, maxPathLength)}`,
     details: { code, ...details, ...(known === undefined ? {} : { reason: known.message }) },
   };

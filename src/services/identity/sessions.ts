@@ -65,7 +65,7 @@ export async function startSession(
   const id = await insertSession(tx, { userId, hash: hashToken(secret), ...times, address, userAgent, provider });
   await insertAudit(tx, {
     actor: { userId, address, tokenId: null, sessionId: id, requestId },
-    act: 'session.create',
+    action: 'session.create',
     subject: `${userId}/${id}`,
     details: { by: provider?.issuer ?? 'sign-in link', ...(previous ? { replaces: previous.id } : {}) },
     at,
@@ -115,7 +115,7 @@ export function createSessionService(deps: SessionServiceDeps) {
     for (const { id, userId } of sessions)
       await inTransaction(db, async (tx) => {
         if (!(await revokeSession(tx, id, now()))) return;
-        await insertAudit(tx, { actor, act: 'session.revoke', subject: `${userId}/${id}`, details: {}, at: now() });
+        await insertAudit(tx, { actor, action: 'session.revoke', subject: `${userId}/${id}`, details: {}, at: now() });
       });
     for (const userId of new Set(sessions.map((session) => session.userId))) publishAccess(userId);
   }

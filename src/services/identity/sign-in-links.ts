@@ -16,7 +16,7 @@ export async function createSignInLink(db: Db, userId: string, actor: AuditActor
   await inTransaction(db, async (tx) => {
     await requireEnabledUser(tx, userId);
     await insertSignInCode(tx, { hash: hashToken(code), userId, createdAt: now, expiresAt: now + signInCodeMs });
-    await insertAudit(tx, { actor, act: 'sign_in_link.create', subject: userId, details: {}, at: now });
+    await insertAudit(tx, { actor, action: 'sign_in_link.create', subject: userId, details: {}, at: now });
   });
   return `/sign-in/?code=${code}`;
 }

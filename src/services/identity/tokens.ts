@@ -39,7 +39,7 @@ export async function issueRecordedToken(
   const { userId, name, scopes } = request;
   await insertAudit(tx, {
     actor,
-    act: 'token.create',
+    action: 'token.create',
     subject: `${userId}/${issued.id}`,
     details: { name, scopes: formatScopes(scopes), ...details },
     at: now,

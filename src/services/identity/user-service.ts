@@ -41,7 +41,7 @@ export interface UserServiceDeps {
 /** The users, their roles, and their identities at OpenID providers. */
 export function createUserService({ db, providers, now, publishAccess }: UserServiceDeps) {
   async function change(
-    act: string,
+    name: string,
     { actor, userId, reason, request }: UserChange,
     details: Readonly<Record<string, unknown>>,
     apply: (tx: Tx) => Promise<void>,
@@ -57,7 +57,7 @@ export function createUserService({ db, providers, now, publishAccess }: UserSer
       await apply(tx);
       return publicUser(await requireUser(tx, userId));
     };
-    const action = { actor, name: act, subject: userId, details: { ...details, reason }, execute };
+    const action = { actor, name, subject: userId, details: { ...details, reason }, execute };
     const user = await executeAdminAction(db, request, action, now());
     publishAccess(userId);
     return user;

@@ -48,7 +48,7 @@ export async function cancelJob(
       if (intervention !== undefined) {
         const stageNames = requireSystem(systems, scope.hpc).stages;
         await insertCancelEvent(tx, { job, stageNames, intervention, at: now });
-        await insertAudit(tx, { ...auditedJob(job, intervention), actor, act: 'job.cancel', at: now });
+        await insertAudit(tx, { ...auditedJob(job, intervention), actor, action: 'job.cancel', at: now });
         notified = job.owner;
       }
       return { json: job.publicJson, hasEnded: false };

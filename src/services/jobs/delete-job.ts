@@ -78,7 +78,7 @@ export async function deleteFiles(
     const data = { ...toJobReference(job), stage: deletedJob.stage, ...audited?.intervention };
     await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: deletedJob.json, kind: 'job.deleted', data, at });
     if (audited === undefined) return;
-    const record = { ...auditedJob(job, audited.intervention), actor: audited.actor, act: 'job.delete', at };
+    const record = { ...auditedJob(job, audited.intervention), actor: audited.actor, action: 'job.delete', at };
     await insertAudit(tx, record);
   });
   removeFiles(job.project.hpc, job.jobId);

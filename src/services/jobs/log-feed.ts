@@ -54,7 +54,7 @@ export function createLogFeeds(metrics: Pick<Metrics, 'setGauge' | 'increment'>)
         stop: new AbortController(),
       };
       feeds.set(name, feed);
-      void pollLog(feed, source, () => metrics.increment('bursar_log_looks_total', {}));
+      void pollLog(feed, source, () => metrics.increment('bursar_log_polls_total', {}));
     }
     feed.followers += 1;
     setFollowerGauges();

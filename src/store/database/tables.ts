@@ -22,7 +22,7 @@ export interface Tables {
     /** The `seq` of the user's last event. */
     event_seq: Generated<number>;
     /** The `seq` of the last event that has expired. */
-    events_forgotten: Generated<number>;
+    events_expired: Generated<number>;
     /** The number of webhooks. Users with none are skipped when deliveries are queued. */
     webhooks: Generated<number>;
     /** The number of jobs that have not ended. */
@@ -222,7 +222,7 @@ export interface Tables {
     token_id: number | null;
     session_id: number | null;
     request_id: string | null;
-    act: string;
+    action: string;
     subject: string;
     details: string;
     at: number;
@@ -300,7 +300,7 @@ export interface Tables {
     pause_reason: string | null;
   };
   /** Values of the whole installation: the id of the data folder, the hash of the last record of the audit trail. */
-  facts: { name: string; value: string };
+  settings: { name: string; value: string };
   leases: {
     name: string;
     /** Host and process, for people who read the table. */
@@ -321,7 +321,7 @@ export interface Tables {
     /** The public JSON of the job at that time. */
     job_json: string | null;
     /** 1 for an expired event, which only the timeline of its job still shows. */
-    forgotten: number;
+    expired: number;
   };
   webhooks: {
     id: Generated<number>;

@@ -73,10 +73,10 @@ export function toEventRows(user: EventRecipient, event: EventContent): TableRow
 }
 
 function toEventRow({ id, seq }: EventRecipient, { job, jobJson, kind, data, at }: EventContent) {
-  return { user_id: id, seq, job, job_json: jobJson ?? null, kind, data: JSON.stringify(data), at, forgotten: 0 };
+  return { user_id: id, seq, job, job_json: jobJson ?? null, kind, data: JSON.stringify(data), at, expired: 0 };
 }
 
-const buildEventRows = rowBuilder('events', ['user_id', 'seq', 'job', 'job_json', 'kind', 'data', 'at', 'forgotten']);
+const buildEventRows = rowBuilder('events', ['user_id', 'seq', 'job', 'job_json', 'kind', 'data', 'at', 'expired']);
 
 /**
  * Queues the last event of each user for the user's webhooks that subscribe to its kind, in the transaction of the event,
@@ -125,7 +125,7 @@ export async function listEventsAfter(db: Db, userId: string, seq: number, limit
     .select(eventColumns)
     .where('user_id', '=', userId)
     .where('seq', '>', seq)
-    .where('forgotten', '=', 0)
+    .where('expired', '=', 0)
     .orderBy('seq')
     .limit(limit)
     .execute();
@@ -145,7 +145,7 @@ export interface EventRange {
 export async function getEventRange(db: Db, userId: string): Promise<EventRange> {
   return await db
     .selectFrom('users')
-    .select(['event_seq as last', 'events_forgotten as lastExpired'])
+    .select(['event_seq as last', 'events_expired as lastExpired'])
     .where('id', '=', userId)
     .executeTakeFirstOrThrow();
 }
@@ -171,7 +171,7 @@ export async function expireEvents(tx: Tx, before: number): Promise<boolean> {
     .selectFrom('events')
     .select(['id', 'user_id', 'seq', 'job'])
     // A literal: with a parameter the index `events_by_age`, of these events only, would not be used.
-    .where('forgotten', '=', sql.lit(0))
+    .where('expired', '=', sql.lit(0))
     .where('at', '<', before)
     .orderBy('at')
     .limit(expiryBatchSize)
@@ -181,14 +181,14 @@ export async function expireEvents(tx: Tx, before: number): Promise<boolean> {
     const last = Math.max(...rows.map(({ seq }) => seq));
     await tx
       .updateTable('users')
-      .set({ events_forgotten: last })
+      .set({ events_expired: last })
       .where('id', '=', userId)
-      .where('events_forgotten', '<', last)
+      .where('events_expired', '<', last)
       .execute();
   }
   const ids = expired.map(({ id }) => id);
   await tx.deleteFrom('deliveries').where('event_id', 'in', ids).execute();
   await tx.deleteFrom('events').where('id', 'in', ids).where('job', 'is', null).execute();
-  await tx.updateTable('events').set({ forgotten: 1, job_json: null }).where('id', 'in', ids).execute();
+  await tx.updateTable('events').set({ expired: 1, job_json: null }).where('id', 'in', ids).execute();
   return expired.length === expiryBatchSize;
 }

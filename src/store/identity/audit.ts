@@ -16,8 +16,8 @@ export interface AuditActor {
 
 export interface NewAuditRecord {
   actor: AuditActor;
-  act: string;
-  /** The object of the act, such as `hpc_one/proj_hpc_one_01/301330`. */
+  action: string;
+  /** The object of the action, such as `hpc_one/proj_hpc_one_01/301330`. */
   subject: string;
   details: Readonly<Record<string, unknown>>;
   at: number;
@@ -30,7 +30,7 @@ export interface AuditRecord extends NewAuditRecord {
 }
 
 /**
- * Call it in the transaction of the act itself, after all other statements: until the commit, no other transaction can
+ * Call it in the transaction of the action itself, after all other statements: until the commit, no other transaction can
  * add a record.
  */
 export async function insertAudit(tx: Tx, record: NewAuditRecord): Promise<void> {
@@ -48,16 +48,16 @@ export async function insertAudits(tx: Tx, records: readonly NewAuditRecord[]): 
       .values({ ...row, hash })
       .execute();
   }
-  await tx.updateTable('facts').set({ value: hash }).where('name', '=', lastHashName).execute();
+  await tx.updateTable('settings').set({ value: hash }).where('name', '=', lastHashName).execute();
 }
 
-const toRow = ({ actor, act, subject, details, at }: NewAuditRecord) => ({
+const toRow = ({ actor, action, subject, details, at }: NewAuditRecord) => ({
   actor: actor.userId,
   address: actor.address,
   token_id: actor.tokenId,
   session_id: actor.sessionId,
   request_id: actor.requestId,
-  act,
+  action,
   subject,
   details: JSON.stringify(details),
   at,
@@ -69,18 +69,18 @@ export const lastHashName = 'audit_hash';
 /** Reads the hash of the last record, and locks it until the transaction ends. */
 async function lockLastHash(tx: Tx): Promise<string> {
   const { value } = await tx
-    .insertInto('facts')
+    .insertInto('settings')
     .values({ name: lastHashName, value: firstAuditHash })
-    .onConflict((conflict) => conflict.column('name').doUpdateSet((eb) => ({ value: eb.ref('facts.value') })))
+    .onConflict((conflict) => conflict.column('name').doUpdateSet((eb) => ({ value: eb.ref('settings.value') })))
     .returning('value')
     .executeTakeFirstOrThrow();
   return value;
 }
 
-/** Which records to list. `act` and `subject` also select what is below them: `grant` selects `grant.top_up`. */
+/** Which records to list. `action` and `subject` also select what is below them: `grant` selects `grant.top_up`. */
 export interface AuditFilter {
   actor?: string | undefined;
-  act?: string | undefined;
+  action?: string | undefined;
   subject?: string | undefined;
   address?: string | undefined;
   requestId?: string | undefined;
@@ -104,12 +104,13 @@ export async function listAudit(
   limit: number,
   before?: AuditPosition,
 ): Promise<AuditRecord[]> {
-  const { actor, act, subject, address, requestId, from, to } = filter;
+  const { actor, action, subject, address, requestId, from, to } = filter;
   let query = db.selectFrom('audit').selectAll().orderBy('at', 'desc').orderBy('id', 'desc').limit(limit);
   if (before !== undefined)
     query = query.where((eb) => eb(eb.refTuple('at', 'id'), '<', eb.tuple(before.at, before.id)));
   if (actor !== undefined) query = query.where('actor', '=', actor);
-  if (act !== undefined) query = query.where((eb) => eb.or([eb('act', '=', act), startsWith('act', `${act}.`)]));
+  if (action !== undefined)
+    query = query.where((eb) => eb.or([eb('action', '=', action), startsWith('action', `${action}.`)]));
   if (subject !== undefined) {
     query = query.where((eb) => eb.or([eb('subject', '=', subject), startsWith('subject', `${subject}/`)]));
   }
@@ -121,7 +122,7 @@ export async function listAudit(
 }
 
 /** The length is that of the database, which may count other characters than JavaScript. */
-const startsWith = (column: 'act' | 'subject', start: string) =>
+const startsWith = (column: 'action' | 'subject', start: string) =>
   sql<boolean>`substr(${sql.ref(column)}, 1, length(cast(${start} as text))) = ${start}`;
 
 function toRecord(row: Selectable<Tables['audit']>): AuditRecord {
@@ -134,7 +135,7 @@ function toRecord(row: Selectable<Tables['audit']>): AuditRecord {
       sessionId: row.session_id,
       requestId: row.request_id,
     },
-    act: row.act,
+    action: row.action,
     subject: row.subject,
     details: JSON.parse(row.details),
     at: row.at,

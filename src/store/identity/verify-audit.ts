@@ -46,6 +46,6 @@ export async function verifyAudit(db: Db, knownHash?: string): Promise<AuditVeri
 
 /** The hash of the last record, as the database stores it beside the records. */
 async function readLastHash(db: Db): Promise<string> {
-  const row = await db.selectFrom('facts').select('value').where('name', '=', lastHashName).executeTakeFirst();
+  const row = await db.selectFrom('settings').select('value').where('name', '=', lastHashName).executeTakeFirst();
   return row?.value ?? firstAuditHash;
 }

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { BursarError, errnoCode } from '../../domain/errors.ts';
 import type { Db } from '../database/handle.ts';
 
-const factName = 'data_folder';
+const settingName = 'data_folder';
 const folderIdName = '.folder-id';
 export const lockFileName = 'server.lock';
 
@@ -74,8 +74,8 @@ export async function checkDataFolder(db: Db, dataFolder: string): Promise<void>
   if (storedId === undefined) {
     const value = readFolderId(file) ?? createFolderId(file);
     await db
-      .insertInto('facts')
-      .values({ name: factName, value })
+      .insertInto('settings')
+      .values({ name: settingName, value })
       .onConflict((conflict) => conflict.column('name').doNothing())
       .execute();
     // Another instance may have inserted its id first.
@@ -92,11 +92,11 @@ export async function checkDataFolder(db: Db, dataFolder: string): Promise<void>
 
 /** Lets the next instance that starts on this database use another data folder. */
 export async function clearDataFolderId(db: Db): Promise<void> {
-  await db.deleteFrom('facts').where('name', '=', factName).execute();
+  await db.deleteFrom('settings').where('name', '=', settingName).execute();
 }
 
 async function findStoredId(db: Db): Promise<string | undefined> {
-  const row = await db.selectFrom('facts').select('value').where('name', '=', factName).executeTakeFirst();
+  const row = await db.selectFrom('settings').select('value').where('name', '=', settingName).executeTakeFirst();
   return row?.value;
 }
 

@@ -366,7 +366,7 @@ describe('commands about jobs', () => {
             .execute();
           await tx
             .updateTable('users')
-            .set({ events_forgotten: last - 2 })
+            .set({ events_expired: last - 2 })
             .where('id', '=', user)
             .execute();
         }),

@@ -27,7 +27,7 @@ async function beginElsewhere(file: string, mode: 'immediate' | 'exclusive'): Pr
 async function countElsewhere(file: string): Promise<string> {
   const script = `
     const database = require('better-sqlite3')(process.argv[1]);
-    console.log(database.prepare('select count(*) from facts').pluck().get());
+    console.log(database.prepare('select count(*) from settings').pluck().get());
     database.close();`;
   return (await promisify(execFile)(process.execPath, ['--eval', script, file])).stdout.trim();
 }
@@ -56,15 +56,15 @@ for (const suffix of ['', '-wal', '-shm']) {
     t.after(() => database.close());
     // In WAL mode the lock of a writer is on the -shm file, and a lock on the database itself keeps the other two.
     database.pragma('journal_mode = WAL');
-    database.exec('create table facts (name text)');
+    database.exec('create table settings (name text)');
     database.exec('begin immediate');
     const workspace = await openLinkedWorkspace(t, `${file}${suffix}`);
     await readEverything(workspace);
     assert.equal(await beginElsewhere(file, 'immediate'), 'SQLITE_BUSY');
-    database.exec("insert into facts values ('a'); commit");
+    database.exec("insert into settings values ('a'); commit");
     // A process that finds no lock takes itself for the last one, and removes the -wal file when it closes the database.
     assert.equal(await countElsewhere(file), '1');
-    database.exec("insert into facts values ('b')");
+    database.exec("insert into settings values ('b')");
     assert.equal(await countElsewhere(file), '2');
   });
 }

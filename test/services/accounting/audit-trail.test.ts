@@ -16,7 +16,7 @@ interface AuditRecord {
   id: number;
   at: string;
   actor: string;
-  act: string;
+  action: string;
   subject: string;
   details: Record<string, unknown>;
 }
@@ -103,7 +103,7 @@ describe('the audit trail', () => {
     const after = await readTrail('?limit=1000');
     const written = after.slice(0, after.length - before.length).toReversed();
     assert.deepEqual(
-      written.map(({ act: name, subject }) => [name, subject]),
+      written.map(({ action: name, subject }) => [name, subject]),
       actions.map(([name, subject]) => [name, subject]),
     );
     for (const { actor, at } of written) {
@@ -115,21 +115,21 @@ describe('the audit trail', () => {
 
   test('contains the reason of every action', async () => {
     const withoutReason = (await readTrail('?limit=1000')).filter(({ details }) => typeof details.reason !== 'string');
-    assert.deepEqual([...new Set(withoutReason.map(({ act: name }) => name))], []);
+    assert.deepEqual([...new Set(withoutReason.map(({ action: name }) => name))], []);
   });
 
   test('contains users and amounts', async () => {
     const topped = (await readTrail()).find(
-      ({ act: name, details }) => name === 'grant.top_up' && details.user === '302401',
+      ({ action: name, details }) => name === 'grant.top_up' && details.user === '302401',
     );
     assert.deepEqual([topped?.details.amount, topped?.details.resource, topped?.details.reason], [9, 'time', reason]);
-    const moved = (await readTrail()).find(({ act: name }) => name === 'grant.transfer');
+    const moved = (await readTrail()).find(({ action: name }) => name === 'grant.transfer');
     assert.deepEqual([moved?.details.from, moved?.details.to, moved?.details.amount], ['302401', '302402', 2]);
   });
 
   test('shows amounts in the unit of the request', async () => {
     const topped = (await readTrail()).find(
-      ({ act: name, details }) => name === 'grant.top_up' && details.user === null,
+      ({ action: name, details }) => name === 'grant.top_up' && details.user === null,
     );
     assert.deepEqual([topped?.details.resource, topped?.details.amount], ['space', 9]);
   });
@@ -141,7 +141,7 @@ describe('the audit trail', () => {
     assert.equal(code, 0, stderr);
     const [second, first] = await readTrail('?limit=2');
     assert.deepEqual([first?.actor, second?.actor], ['302409', 'night-shift']);
-    assert.deepEqual([second?.act, second?.subject], ['grant.top_up', 'hpc_one/proj_hpc_one_01']);
+    assert.deepEqual([second?.action, second?.subject], ['grant.top_up', 'hpc_one/proj_hpc_one_01']);
   });
 
   test('does not contain rejected requests, or repetitions with the same idempotency key', async () => {

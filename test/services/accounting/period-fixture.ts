@@ -22,7 +22,7 @@ export type PeriodFixture = Awaited<ReturnType<typeof openPeriodFixture>>;
 export async function openPeriodFixture() {
   const fixture: AccountingFixture = await openAccountingFixture({
     adjust: (config) => {
-      config.ledger = { expiryNoticeDays: 14, calendarSeconds: 0.1 };
+      config.ledger = { expiryNoticeDays: 14, checkSeconds: 0.1 };
     },
   });
   const { admin } = fixture;

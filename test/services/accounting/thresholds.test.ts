@@ -31,7 +31,7 @@ let admin: Caller;
 before(async () => {
   fixture = await openAccountingFixture({
     adjust: (config) => {
-      config.ledger = { expiryNoticeDays: 14, calendarSeconds: 0.1 };
+      config.ledger = { expiryNoticeDays: 14, checkSeconds: 0.1 };
     },
   });
   admin = fixture.admin;

@@ -15,7 +15,7 @@ interface AuditRecord {
   token_id: number | null;
   session_id: number | null;
   request_id: string | null;
-  act: string;
+  action: string;
   subject: string;
   details: Record<string, unknown>;
   hash: string;
@@ -39,7 +39,7 @@ const readTrail = async (query = '') => (await admin.get<AuditRecord[]>(`/admin/
 /** Waits for a record of a refused request: they are written in the background. */
 const refusal = (query: string, isWanted: (record: AuditRecord) => boolean = () => true) =>
   until('the refusal is recorded', async () =>
-    (await readTrail(`?act=access.refused&${query}`)).find((record) => isWanted(record)),
+    (await readTrail(`?action=access.refused&${query}`)).find((record) => isWanted(record)),
   );
 
 describe('a record of the audit trail', () => {
@@ -50,7 +50,7 @@ describe('a record of the audit trail', () => {
     assert.equal((await admin.send('PUT', path, headers, JSON.stringify(body))).status, 200);
     const [record, ...others] = await readTrail('?request_id=audited-17');
     assert.deepEqual(others, []);
-    assert.deepEqual([record?.actor, record?.act, record?.address], [adminId, 'member.active', '127.0.0.1']);
+    assert.deepEqual([record?.actor, record?.action, record?.address], [adminId, 'member.active', '127.0.0.1']);
     assert.equal(typeof record?.token_id, 'number');
   });
 
@@ -68,7 +68,7 @@ describe('the filters of the audit trail', () => {
     await topUp(admin, '302802', 1);
   });
 
-  test('select by actor, act, subject, address and time', async () => {
+  test('select by actor, action, subject, address and time', async () => {
     const all = await readTrail('?limit=1000');
     const expect = async (query: string, isWanted: (record: AuditRecord) => boolean) => {
       const selected = await readTrail(`?limit=1000&${query}`);
@@ -80,9 +80,9 @@ describe('the filters of the audit trail', () => {
       return selected.length;
     };
     assert.ok((await expect('actor=night-shift', ({ actor }) => actor === 'night-shift')) > 0);
-    assert.ok((await expect('act=grant', ({ act }) => act.startsWith('grant.'))) > 0);
-    assert.ok((await expect('act=grant.top_up', ({ act }) => act === 'grant.top_up')) > 0);
-    assert.equal(await expect('act=gran', () => false), 0);
+    assert.ok((await expect('action=grant', ({ action }) => action.startsWith('grant.'))) > 0);
+    assert.ok((await expect('action=grant.top_up', ({ action }) => action === 'grant.top_up')) > 0);
+    assert.equal(await expect('action=gran', () => false), 0);
     const path = 'hpc_two/proj_hpc_two_02';
     assert.ok((await expect(`subject=${path}`, ({ subject }) => `${subject}/`.startsWith(`${path}/`))) > 0);
     assert.equal(await expect('subject=hpc_one/proj_hpc_one_0', () => false), 0);
@@ -98,16 +98,16 @@ describe('the filters of the audit trail', () => {
 
 describe('the export of the audit trail', () => {
   test('has the same records as CSV and as NDJSON, without a limit', async () => {
-    const records = await readTrail('?limit=1000&act=grant');
+    const records = await readTrail('?limit=1000&action=grant');
     const unchecked = createCaller(fixture.server.url, fixture.server.adminToken);
-    const lines = await unchecked.get('/admin/audit/?act=grant&format=ndjson');
+    const lines = await unchecked.get('/admin/audit/?action=grant&format=ndjson');
     assert.equal(lines.headers.get('content-type'), 'application/x-ndjson; charset=utf-8');
     const parsed = lines.text.split('\n').filter(Boolean);
     assert.deepEqual(
       parsed.map((line) => JSON.parse(line)),
       records,
     );
-    const csv = await unchecked.send('GET', '/admin/audit/?act=grant', { accept: 'text/csv' });
+    const csv = await unchecked.send('GET', '/admin/audit/?action=grant', { accept: 'text/csv' });
     const [header, ...rows] = parseCsv(csv.text);
     assert.deepEqual(header, Object.keys(records[0] ?? {}));
     assert.equal(rows.length, records.length);
@@ -152,7 +152,7 @@ describe('a refused request', () => {
     assert.equal((await user.get('/jobs/hpc_one/proj_hpc_one_01/none/')).status, 404);
     assert.equal((await user.get('/admin/audit/')).status, 403);
     await refusal('actor=302801', ({ subject }) => subject === 'GET /admin/audit/');
-    assert.ok(!(await readTrail('?act=access')).some(({ subject }) => subject.includes('none')));
+    assert.ok(!(await readTrail('?action=access')).some(({ subject }) => subject.includes('none')));
   });
 
   test('is recorded once with the number of its repetitions', async () => {
@@ -161,7 +161,9 @@ describe('a refused request', () => {
     await refusal('actor=anonymous', ({ subject }) => subject === 'GET /jobs/again/');
     await fixture.restart('SIGTERM');
     admin = fixture.admin;
-    const records = (await readTrail('?act=access&limit=1000')).filter(({ subject }) => subject === 'GET /jobs/again/');
+    const records = (await readTrail('?action=access&limit=1000')).filter(
+      ({ subject }) => subject === 'GET /jobs/again/',
+    );
     assert.ok(records.length <= 3, `${records.length} records`);
     assert.equal(
       records.reduce((sum, { details }) => sum + Number(details.count ?? 1), 0),

@@ -133,7 +133,7 @@ describe('a program without a browser', () => {
     assert.match(wrong.text, /No program waits for this code/);
     const admin = createCaller(server.url, server.adminToken);
     await until('the refusal is recorded, with the user', async () => {
-      const { body } = await admin.get<{ subject: string }[]>(`/admin/audit/?act=access.refused&actor=${user}`);
+      const { body } = await admin.get<{ subject: string }[]>(`/admin/audit/?action=access.refused&actor=${user}`);
       return body.some(({ subject }) => subject === 'GET /device/') || undefined;
     });
   });

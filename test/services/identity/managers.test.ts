@@ -130,13 +130,13 @@ test('a manager cancels and deletes a job of a member, who is told why and by wh
   const { body: timeline } = await member.get<Timeline>(`${jobPath(job)}timeline/`);
   assert.deepEqual(timeline.entries.map(({ type, reason: why, by }) => [type, why, by]).filter(isTold), told);
 
-  const records = await fixture.query<{ act: string; details: string }>(
-    'select act, details from audit where actor = ? and subject = ? order by id',
+  const records = await fixture.query<{ action: string; details: string }>(
+    'select action, details from audit where actor = ? and subject = ? order by id',
     managerId,
     `${managed}/${job.job_id}`,
   );
   assert.deepEqual(
-    records.map(({ act, details }) => [act, JSON.parse(details)]),
+    records.map(({ action, details }) => [action, JSON.parse(details)]),
     [
       ['job.cancel', { owner: memberId, reason: 'blocks the queue' }],
       ['job.delete', { owner: memberId, reason: 'private data' }],

@@ -217,9 +217,11 @@ test('an operator lists and revokes tokens of a user, and the audit trail has it
   assert.ok((await operator.get<Token[]>(path)).body.some((listed) => listed.id === id));
   assert.equal((await operator.send('DELETE', `${path}${id}/`)).status, 200);
   assertProblem(await caller.get('/jobs/'), { status: 401, code: 'token_invalid' });
-  const { body: audit } = await admin.get<{ actor: string; act: string; subject: string }[]>('/admin/audit/');
+  const { body: audit } = await admin.get<{ actor: string; action: string; subject: string }[]>('/admin/audit/');
   assert.ok(
-    audit.some(({ actor, act, subject }) => `${actor} ${act} ${subject}` === `302703 token.revoke ${userId}/${id}`),
+    audit.some(
+      ({ actor, action, subject }) => `${actor} ${action} ${subject}` === `302703 token.revoke ${userId}/${id}`,
+    ),
   );
 });
 

@@ -57,7 +57,7 @@ test('the audit trail is newest first, though refused requests are recorded late
     recorder.record({ error, caller: null, address: '192.0.2.9', requestId: 'r', method: 'GET', path });
   const actor = { userId: '302811', address: null, tokenId: null, sessionId: null, requestId: null };
   const act = (name: string) =>
-    inTransaction(db, (tx) => insertAudit(tx, { actor, act: name, subject: '', details: {}, at: time }));
+    inTransaction(db, (tx) => insertAudit(tx, { actor, action: name, subject: '', details: {}, at: time }));
   refuse('/first/');
   time += 1000;
   await act('second');
@@ -70,7 +70,7 @@ test('the audit trail is newest first, though refused requests are recorded late
   const trail = createAuditTrail(db);
   const expected = ['fourth', 'GET /third/', 'second', 'GET /first/'];
   const records = (await Array.fromAsync(trail.read({}, { limit: 4 }))).flat();
-  const nameOf = ({ act: name, subject }: (typeof records)[number]) => subject || name;
+  const nameOf = ({ action: name, subject }: (typeof records)[number]) => subject || name;
   assert.deepEqual(records.map(nameOf), expected);
   const pages: string[] = [];
   for (let before: number | undefined; pages.length < 4; ) {

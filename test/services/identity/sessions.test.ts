@@ -33,7 +33,7 @@ const listSessions = async (browser: { get(path: string): Promise<BrowserRespons
   JSON.parse((await browser.get('/me/sessions/')).text) as Session[];
 const listActs = async () => {
   const records = await withDatabase(server.data, (db) => db.selectFrom('audit').selectAll().orderBy('id').execute());
-  return records.map(({ actor, act, subject, session_id: id }) => `${actor} ${act} ${subject} by session ${id}`);
+  return records.map(({ actor, action, subject, session_id: id }) => `${actor} ${action} ${subject} by session ${id}`);
 };
 
 describe('a sign-in link', () => {

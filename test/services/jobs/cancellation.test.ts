@@ -206,11 +206,11 @@ describe('POST …/cancel/', { concurrency: true }, () => {
 describe('administrators', { concurrency: true }, () => {
   const readAudit = async (job: Job) => {
     const { body } =
-      await fixture.admin.get<{ act: string; subject: string; actor: string; details: unknown }[]>(
+      await fixture.admin.get<{ action: string; subject: string; actor: string; details: unknown }[]>(
         '/admin/audit/?limit=1000',
       );
     const records = body.filter(({ subject }) => subject.endsWith(job.job_id));
-    return records.map(({ act, actor, subject, details }) => ({ act, actor, subject, details })).toReversed();
+    return records.map(({ action, actor, subject, details }) => ({ action, actor, subject, details })).toReversed();
   };
 
   test('cancel and delete the job of a user at its path after /admin, which is audited once', async () => {
@@ -243,8 +243,8 @@ describe('administrators', { concurrency: true }, () => {
     const details = { owner: '301757', ...reason };
     const record = { actor: adminId, subject: `${defaultProjectPath}/${job.job_id}`, details };
     assert.deepEqual(await readAudit(job), [
-      { act: 'job.cancel', ...record },
-      { act: 'job.delete', ...record },
+      { action: 'job.cancel', ...record },
+      { action: 'job.delete', ...record },
     ]);
     const freed = (await listJobMovements(owner, job, 'space')).filter(({ kind }) => kind === 'free');
     assert.deepEqual(

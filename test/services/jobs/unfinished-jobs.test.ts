@@ -82,10 +82,10 @@ describe('unfinished jobs', () => {
       responses.map(({ status }) => status),
       [201, 429],
     );
-    const { body } = await fixture.admin.get<LedgerVerification>('/admin/ledger/proof/');
+    const { body } = await fixture.admin.get<LedgerVerification>('/admin/ledger/verification/');
     assert.deepEqual(body.problems, []);
     await fixture.tamper("update users set unfinished_jobs = 9 where id = '1002'");
-    const { body: wrong } = await fixture.admin.get<LedgerVerification>('/admin/ledger/proof/');
+    const { body: wrong } = await fixture.admin.get<LedgerVerification>('/admin/ledger/verification/');
     assert.match(wrong.problems.join(), /^user 1002: counts 9 unfinished jobs, but has [12]$/);
   });
 

@@ -32,14 +32,14 @@ describe('the schema of the database', () => {
     ['column inputs.content is missing', 'drop table inputs'],
     ['index jobs_by_version is missing', 'drop index jobs_by_version'],
     [
-      'column facts.value is "bigint not null" instead of "text not null"',
-      'drop table facts',
-      'create table facts (name text primary key, value bigint not null)',
+      'column settings.value is "bigint not null" instead of "text not null"',
+      'drop table settings',
+      'create table settings (name text primary key, value bigint not null)',
     ],
     [
-      'column facts.kind is not known',
-      'drop table facts',
-      'create table facts (name text primary key, value text not null, kind text not null)',
+      'column settings.kind is not known',
+      'drop table settings',
+      'create table settings (name text primary key, value text not null, kind text not null)',
     ],
   ] as const) {
     test(`is refused if ${difference}, in one line that says what to do`, async (t) => {
@@ -69,13 +69,16 @@ describe('the schema of the database', () => {
     const readyz = async () => (await fetch(`${server.url}/readyz`)).status;
     assert.equal(await readyz(), 200);
     assert.match((await server.bursar('db', 'status')).stdout, /^Schema: +up to date$/m);
-    await withDatabase(server.data, (db) => sql`alter table facts rename column value to content`.execute(db));
+    await withDatabase(server.data, (db) => sql`alter table settings rename column value to content`.execute(db));
     assert.equal(await readyz(), 503);
     const problem = (await (await fetch(`${server.url}/readyz`)).json()) as { detail: string };
-    assert.match(problem.detail, /The schema of the database has changed: column facts\.value is missing\./);
+    assert.match(problem.detail, /The schema of the database has changed: column settings\.value is missing\./);
     await assert.rejects(server.bursar('db', 'status'), ({ code, stdout }) => {
       assert.equal(code, 1);
-      assert.match(stdout, /^Schema: +not the one of this version of Bursar:\n {2}column facts\.value is missing\n/m);
+      assert.match(
+        stdout,
+        /^Schema: +not the one of this version of Bursar:\n {2}column settings\.value is missing\n/m,
+      );
       return true;
     });
   });

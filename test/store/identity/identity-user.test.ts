@@ -70,7 +70,7 @@ function createUsers(options: { roles?: boolean } = {}) {
 
 /** The acts of the audit trail, from old to new. */
 const acts = async () =>
-  (await listAudit(db, {}, 100)).reverse().map(({ act, actor, subject }) => `${actor.userId} ${act} ${subject}`);
+  (await listAudit(db, {}, 100)).reverse().map(({ action, actor, subject }) => `${actor.userId} ${action} ${subject}`);
 
 describe('the user of an identity', () => {
   test('gets a number from a range that nothing else can name', async () => {
@@ -166,9 +166,9 @@ describe('the claims of an identity', () => {
     assert.deepEqual(published, [userId]);
     assert.equal((await findUser(db, userId))?.role, 'user');
     const [last] = await listAudit(db, {}, 1);
-    const { actor, act, subject, details } = last ?? {};
+    const { actor, action, subject, details } = last ?? {};
     assert.deepEqual(
-      [actor, act, subject],
+      [actor, action, subject],
       [{ ...origin, userId: 'bursar', tokenId: null, sessionId: null }, 'user.role', userId],
     );
     assert.deepEqual(details, { role: 'user', issuer });

@@ -20,7 +20,7 @@ class RolledBack extends Error {}
 
 const act = (number: number, at = number) =>
   inTransaction(db, (tx) =>
-    insertAudit(tx, { actor: commandLineActor('1'), act: 'test', subject: `${number}`, details: { number }, at }),
+    insertAudit(tx, { actor: commandLineActor('1'), action: 'test', subject: `${number}`, details: { number }, at }),
   );
 
 const lastHash = async () => (await verifyAudit(db)).lastHash ?? '';
@@ -38,7 +38,7 @@ test('concurrent acts are chained one after the other', async () => {
 test('an act that is rolled back leaves no record', async () => {
   const hash = await lastHash();
   const refused = inTransaction(db, async (tx) => {
-    await insertAudit(tx, { actor: commandLineActor('1'), act: 'test', subject: 'x', details: {}, at: 1 });
+    await insertAudit(tx, { actor: commandLineActor('1'), action: 'test', subject: 'x', details: {}, at: 1 });
     throw new RolledBack();
   });
   await assert.rejects(refused, RolledBack);
@@ -55,9 +55,9 @@ test('the verification finds every kind of change', async () => {
   const last = rows.at(-1);
   const beforeKnown = rows.at(-3);
   assert.ok(first && second && last && beforeKnown && rest.length > 3);
-  const forgedHead = `update facts set value = '${beforeKnown.hash}' where name = 'audit_hash'`;
+  const forgedHead = `update settings set value = '${beforeKnown.hash}' where name = 'audit_hash'`;
   const changes: [description: string, statements: string[], problem: RegExp][] = [
-    ...['actor', 'address', 'request_id', 'act', 'subject', 'details'].map((column): [string, string[], RegExp] => [
+    ...['actor', 'address', 'request_id', 'action', 'subject', 'details'].map((column): [string, string[], RegExp] => [
       column,
       [`update audit set ${column} = '{}' where id = ${second.id}`],
       new RegExp(`^record ${second.id} was changed`),
@@ -74,7 +74,7 @@ test('the verification finds every kind of change', async () => {
     ],
     [
       'inserted',
-      [`insert into audit (actor, act, subject, details, at, hash) values ('1', 'x', '', '{}', 1, '${last.hash}')`],
+      [`insert into audit (actor, action, subject, details, at, hash) values ('1', 'x', '', '{}', 1, '${last.hash}')`],
       /^record \d+ was changed/,
     ],
     ['removed at the end', [`delete from audit where id = ${last.id}`], /^the last records were changed or removed/],

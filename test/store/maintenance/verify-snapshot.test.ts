@@ -82,7 +82,7 @@ describe('the verification of a backup', () => {
     const { audit } = await verifySnapshot(
       damage(
         'audit.db',
-        `insert into audit (actor, act, subject, details, at, hash) values ('x', 'x', 'x', '{}', 1, 'x')`,
+        `insert into audit (actor, action, subject, details, at, hash) values ('x', 'x', 'x', '{}', 1, 'x')`,
       ),
     );
     assert.equal(audit.intact, false);

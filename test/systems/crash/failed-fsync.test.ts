@@ -59,7 +59,7 @@ test('a job that was refused because of a failed fsync does not come back after 
     const me = createCaller(server.url, userToken);
     assert.deepEqual((await me.get<Job[]>('/jobs/')).body, []);
     assert.equal((await me.get('/quotas/')).text, before.text);
-    const proof = await createCaller(server.url, adminToken).get<{ balanced: boolean }>('/admin/ledger/proof/');
+    const proof = await createCaller(server.url, adminToken).get<{ balanced: boolean }>('/admin/ledger/verification/');
     assert.equal(proof.body.balanced, true);
     const accepted = await me.submit('/jobs/hpc_one/', payload);
     assert.equal(accepted.status, 201);

@@ -148,7 +148,7 @@ describe('full disk', () => {
     await until('the server is ready', async () => ((await me.get('/readyz')).status === 200 ? true : undefined));
     const areUp = async () => (await readSystems()).every(({ status }) => status === 'up');
     await until('the systems are up', async () => (await areUp()) || undefined);
-    const { body } = await admin.get<{ balanced: boolean }>('/admin/ledger/proof/');
+    const { body } = await admin.get<{ balanced: boolean }>('/admin/ledger/verification/');
     assert.equal(body.balanced, true);
   });
 });

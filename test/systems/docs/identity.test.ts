@@ -41,8 +41,8 @@ describe('the examples of docs/identity.md and docs/audit.md', () => {
     const [records] = await run('audit.md', '/admin/audit/', [
       [/ -o audit\.csv/, ' -o /dev/null'],
       ['bursar audit verify', ''],
-      ['act=access&', ''],
+      ['action=access&', ''],
     ]);
-    assert.ok(records.some(({ act }: { act: string }) => act === 'token.create'));
+    assert.ok(records.some(({ action }: { action: string }) => action === 'token.create'));
   });
 });

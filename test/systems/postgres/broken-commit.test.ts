@@ -47,7 +47,9 @@ async function assertRan(job: Job): Promise<void> {
 }
 
 async function assertLedgerBalanced(): Promise<void> {
-  const { body } = await createCaller(server.url, server.adminToken).get<{ balanced: boolean }>('/admin/ledger/proof/');
+  const { body } = await createCaller(server.url, server.adminToken).get<{ balanced: boolean }>(
+    '/admin/ledger/verification/',
+  );
   assert.equal(body.balanced, true);
 }
 

@@ -61,6 +61,8 @@ test('a full disk of PostgreSQL is 503 until space is free, and accepted jobs en
   assert.equal(status, 201);
   for (const job of [...accepted, body]) assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
   assert.equal((await me.get<Job[]>('/jobs/')).body.length, accepted.length + 1);
-  const proof = await createCaller(server.url, server.adminToken).get<{ balanced: boolean }>('/admin/ledger/proof/');
+  const proof = await createCaller(server.url, server.adminToken).get<{ balanced: boolean }>(
+    '/admin/ledger/verification/',
+  );
   assert.equal(proof.body.balanced, true);
 });

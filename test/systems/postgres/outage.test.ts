@@ -51,7 +51,7 @@ for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
     await postgres.stop(signal);
     const paths = ['/jobs/', `/jobs/hpc_one/proj_hpc_one_01/${running.job_id}/`, '/quotas/', '/hpc/'];
     for (const path of paths) await assertUnavailable(() => me.get(path));
-    await assertUnavailable(() => admin.get('/admin/ledger/proof/'));
+    await assertUnavailable(() => admin.get('/admin/ledger/verification/'));
     const zip = await createZip({ 'run.sh': 'true\n' });
     await assertUnavailable(() => me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip));
     assert.deepEqual(listFilesUnder(server, 'spool'), []);
@@ -93,7 +93,7 @@ test('replaces terminated connections', async () => {
 });
 
 test('the ledger balances after all outages, and no internal error was logged', async () => {
-  const { body } = await admin.get<{ balanced: boolean }>('/admin/ledger/proof/');
+  const { body } = await admin.get<{ balanced: boolean }>('/admin/ledger/verification/');
   assert.equal(body.balanced, true);
   assert.doesNotMatch(server.log(), /"code":"internal"|Unhandled|uncaught/i);
 });

@@ -40,8 +40,8 @@ export function eventsSuite(): void {
       const { body: timeline } = await me.get<{ entries: Record<string, unknown>[] }>(`${jobPath(job)}timeline/`);
       const [, queued, running, ended] = timeline.entries;
       assert.match(String(queued?.engine_id), /^\d+$/);
-      assert.equal(running?.engine_words, 'RUNNING');
-      assert.match(String(ended?.engine_words), /^FAILED/);
+      assert.equal(running?.scheduler_message, 'RUNNING');
+      assert.match(String(ended?.scheduler_message), /^FAILED/);
       assert.deepEqual([ended?.exit_code, ended?.reason], [7, 'exit code 7']);
     });
   });

@@ -279,8 +279,8 @@ test('a disabled user is signed out, and the audit trail says why', async () => 
   await page.getByRole('cell', { name: 'has left the institute' }).waitFor();
   await page.getByRole('link', { name: 'user.disable' }).click();
   await page.getByRole('cell', { name: 'audits the year' }).waitFor({ state: 'detached' });
-  assert.match(page.url(), /act=user\.disable/);
-  assert.equal(await page.getByLabel('Act', { exact: true }).inputValue(), 'user.disable');
+  assert.match(page.url(), /action=user\.disable/);
+  assert.equal(await page.getByLabel('Action', { exact: true }).inputValue(), 'user.disable');
   await page.getByRole('button', { name: /^More about record/ }).click();
   await page.getByText('"reason": "has left the institute"').waitFor();
   await expectAccessible(page);
@@ -299,7 +299,7 @@ test('the audit trail is read page by page, back and forth', async () => {
     await admin.api.pauseSystem({ path, body });
     await admin.api.resumeSystem({ path, body });
   }
-  const page = await browser.open(server, users.auditor, { path: 'admin/audit?act=system' });
+  const page = await browser.open(server, users.auditor, { path: 'admin/audit?action=system' });
   const rows = page.getByRole('region', { name: 'Audit records' }).getByRole('row');
   await rows.nth(100).waitFor();
   assert.equal(await rows.count(), 101);
@@ -312,9 +312,9 @@ test('the audit trail is read page by page, back and forth', async () => {
   await page.context().close();
 });
 
-test('the proof of the ledger says that it is balanced, and when', async () => {
+test('the verification of the ledger says that it is balanced, and when', async () => {
   const page = await browser.open(server, users.auditor, { path: 'admin/ledger' });
-  await page.getByRole('button', { name: 'Run the proof' }).click();
+  await page.getByRole('button', { name: 'Verify the ledger' }).click();
   await page.getByText('Balanced', { exact: true }).waitFor();
   const facts = await page.getByRole('main').innerText();
   assert.match(facts, /Checked\s+\d+ \w+ \d{4}, \d\d:\d\d/);

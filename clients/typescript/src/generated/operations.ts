@@ -59,7 +59,7 @@ export const operations = {
   closeProject: ["POST","/admin/projects/{hpc}/{project_name}/close/","json","json","key"],
   listMembers: ["GET","/admin/projects/{hpc}/{project_name}/members/","none","json","safe"],
   setMember: ["PUT","/admin/projects/{hpc}/{project_name}/members/{user_id}/","json","json","safe"],
-  verifyLedger: ["GET","/admin/ledger/proof/","none","json","safe"],
+  verifyLedger: ["GET","/admin/ledger/verification/","none","json","safe"],
   listAuditRecords: ["GET","/admin/audit/","none","json","safe"],
   cancelJobOfAnyUser: ["POST","/admin/jobs/{hpc}/{project_name}/{job_id}/cancel/","json","json","key"],
   listSystemsForAdministrators: ["GET","/admin/systems/","none","json","safe"],

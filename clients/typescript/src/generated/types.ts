@@ -443,7 +443,7 @@ export type ProjectAccount = {
     ends: string | null;
 };
 
-export type LedgerProof = {
+export type LedgerVerification = {
     balanced: boolean;
     /**
      * Number of accounts checked.
@@ -755,7 +755,7 @@ export type AuditRecord = {
      * The X-Request-Id of the request.
      */
     request_id: string | null;
-    act: string;
+    action: string;
     subject: string;
     details: {
         [key: string]: unknown;
@@ -939,7 +939,7 @@ export type Event = {
         /**
          * The scheduler's own description of the state.
          */
-        engine_words?: string | null;
+        scheduler_message?: string | null;
         /**
          * Charged seconds on hold for the job.
          */
@@ -1120,7 +1120,7 @@ export type Timeline = {
         /**
          * The scheduler's own description of the state.
          */
-        engine_words: string | null;
+        scheduler_message: string | null;
         /**
          * Requested time, put on hold, in charged seconds.
          */
@@ -3226,14 +3226,14 @@ export type VerifyLedgerData = {
     body?: never;
     path?: never;
     query?: never;
-    url: '/admin/ledger/proof/';
+    url: '/admin/ledger/verification/';
 };
 
 export type VerifyLedgerResponses = {
     /**
      * Default Response
      */
-    200: LedgerProof;
+    200: LedgerVerification;
 };
 
 export type VerifyLedgerResponse = VerifyLedgerResponses[keyof VerifyLedgerResponses];
@@ -3251,23 +3251,23 @@ export type ListAuditRecordsData = {
          */
         before?: number;
         /**
-         * Only acts of this user. `anonymous`: of requests without valid credentials.
+         * Only actions of this user. `anonymous`: of requests without valid credentials.
          */
         actor?: string;
         /**
-         * Only this act, such as `grant.top_up`, or family of acts, such as `grant`.
+         * Only this action, such as `grant.top_up`, or family of actions, such as `grant`.
          */
-        act?: string;
+        action?: string;
         /**
-         * Only acts on this subject, such as `hpc_one/climate`, or on what is below it.
+         * Only actions on this subject, such as `hpc_one/climate`, or on what is below it.
          */
         subject?: string;
         /**
-         * Only acts from this IP address.
+         * Only actions from this IP address.
          */
         address?: string;
         /**
-         * Only acts of the request with this X-Request-Id.
+         * Only actions of the request with this X-Request-Id.
          */
         request_id?: string;
         /**

@@ -165,8 +165,8 @@ function systemAdministration(admin: Command): void {
       .requiredOption(...reasonOption)
       .action(runs(webhooks, name));
   userCommand(admin, 'audit', 'list the audit trail, newest first')
-    .option('--actor <user>', 'only acts of this user')
-    .option('--act <act>', 'only this kind, such as token.create')
+    .option('--actor <user>', 'only actions of this user')
+    .option('--action <action>', 'only this kind, such as token.create')
     .option('--subject <subject>', 'only about this subject')
     .option('--address <address>', 'only from this address')
     .option('--request <id>', 'only of this request id')

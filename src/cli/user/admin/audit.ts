@@ -8,7 +8,7 @@ import { relativeTime } from '../terminal/time.ts';
 
 interface AuditOptions {
   actor?: string;
-  act?: string;
+  action?: string;
   subject?: string;
   address?: string;
   request?: string;
@@ -22,12 +22,12 @@ interface AuditOptions {
 export async function list(context: Context, options: AuditOptions): Promise<void> {
   if (options.csv && context.options.json) throw usageError('--csv and --json exclude each other.');
   const { api } = await context.client();
-  const { actor, act, subject, address, request, from, to } = options;
+  const { actor, action, subject, address, request, from, to } = options;
   const { signal } = context;
   const query = {
     limit: parseCount('--limit', options.limit) ?? 100,
     ...(actor === undefined ? {} : { actor }),
-    ...(act === undefined ? {} : { act }),
+    ...(action === undefined ? {} : { action }),
     ...(subject === undefined ? {} : { subject }),
     ...(address === undefined ? {} : { address }),
     ...(request === undefined ? {} : { request_id: request }),
@@ -50,7 +50,7 @@ function columns({ now }: Context): Column<AuditRecord>[] {
     { title: 'Id', value: ({ id }) => String(id), align: 'right' },
     { title: 'When', value: ({ at }) => relativeTime(at, now()), plain: ({ at }) => at },
     { title: 'Actor', value: ({ actor }) => actor },
-    { title: 'Act', value: ({ act }) => act },
+    { title: 'Action', value: ({ action }) => action },
     { title: 'Subject', value: ({ subject }) => subject, flexible: true },
     { title: 'From', value: ({ address }) => address ?? '' },
     { title: 'Details', value: ({ details }) => JSON.stringify(details), flexible: true },

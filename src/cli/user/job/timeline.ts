@@ -34,7 +34,7 @@ function describeEntry({
   reason,
   by,
   engine_id: id,
-  engine_words: words,
+  scheduler_message: message,
   charged_seconds: charged,
   charge_rule: rule,
 }: Entry) {
@@ -42,7 +42,7 @@ function describeEntry({
     reason,
     by === null ? null : `by ${by}`,
     id === null ? null : `as ${id}`,
-    words,
+    message,
     charged === null ? null : `charged ${charged} s`,
     rule,
   ]

@@ -24,7 +24,7 @@ const identityTables = ({ identityColumn }: SchemaDialect) => [
   `create table users (
      id text primary key, role text not null, name text, mail text, disabled_at bigint, created_at bigint not null,
      jobs_version bigint not null default 0, event_seq bigint not null default 0,
-     events_forgotten bigint not null default 0, webhooks integer not null default 0,
+     events_expired bigint not null default 0, webhooks integer not null default 0,
      unfinished_jobs bigint not null default 0)`,
 
   `create table identities (
@@ -78,10 +78,10 @@ const identityTables = ({ identityColumn }: SchemaDialect) => [
 
   `create table audit (
      id ${identityColumn}, actor text not null, address text, token_id bigint, session_id bigint, request_id text,
-     act text not null, subject text not null, details text not null, at bigint not null,
+     action text not null, subject text not null, details text not null, at bigint not null,
      hash text not null default '')`,
   'create index audit_by_actor on audit (actor, at, id)',
-  'create index audit_by_act on audit (act, id)',
+  'create index audit_by_action on audit (action, id)',
   'create index audit_by_time on audit (at, id)',
 ];
 
@@ -182,10 +182,10 @@ const eventTables = ({ identityColumn }: SchemaDialect) => [
   `create table events (
      id ${identityColumn}, user_id text not null references users(id), seq bigint not null default 0,
      job bigint references jobs(id), kind text not null, data text not null, at bigint not null, job_json text,
-     forgotten integer not null default 0)`,
+     expired integer not null default 0)`,
   'create unique index events_by_user on events (user_id, seq)',
   'create index events_by_job on events (job, id)',
-  'create index events_by_age on events (at) where forgotten = 0',
+  'create index events_by_age on events (at) where expired = 0',
 
   `create table webhooks (
      id ${identityColumn}, user_id text not null references users(id), url text not null, description text not null,
@@ -213,5 +213,5 @@ const systemTables = [
      hpc text primary key, status text not null, since bigint not null, detail text not null, paused_at bigint,
      pause_reason text)`,
   'create table leases (name text primary key, holder text not null, term bigint not null, expires_at bigint not null)',
-  'create table facts (name text primary key, value text not null)',
+  'create table settings (name text primary key, value text not null)',
 ];

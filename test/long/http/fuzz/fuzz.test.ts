@@ -307,7 +307,7 @@ async function assertNoFilesLeft(): Promise<void> {
 async function assertNothingReserved(): Promise<void> {
   const held = await queryDatabase(server.data, 'select id, held from accounts where held <> 0', []);
   assert.deepEqual(held, [], 'accounts with reservations');
-  const { text } = await admin.get('/admin/ledger/proof/');
+  const { text } = await admin.get('/admin/ledger/verification/');
   assert.match(text, /"balanced":true/);
   const claims = await queryDatabase(server.data, 'select * from idempotency where claimed_by is not null', []);
   assert.deepEqual(claims, [], 'claimed keys without a request');

@@ -83,9 +83,9 @@ const waitForFollowers = (count: number) =>
 
 /** Waits for polls of logs, of which the last but one is complete. Returns how many there were. */
 async function waitForPolls(count: number): Promise<number> {
-  const before = await metric('bursar_log_looks_total');
+  const before = await metric('bursar_log_polls_total');
   return await until(`${count} polls`, async () => {
-    const polls = (await metric('bursar_log_looks_total')) - before;
+    const polls = (await metric('bursar_log_polls_total')) - before;
     return polls >= count ? polls : undefined;
   });
 }

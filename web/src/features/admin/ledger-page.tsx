@@ -1,4 +1,4 @@
-import type { LedgerProof } from '@bursar/client';
+import type { LedgerVerification } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { formatCharge } from '../../../../src/domain/format-amount.ts';
 import { bursar } from '../../client/bursar.ts';
@@ -13,8 +13,8 @@ import { usePermissions } from './use-permissions.ts';
 /** Adds up the ledger when asked, because that takes seconds in a large one, and remembers the result until then only. */
 export function LedgerPage() {
   const may = usePermissions();
-  const proof = useQuery({
-    queryKey: ['admin-ledger-proof'],
+  const verification = useQuery({
+    queryKey: ['admin-ledger-verification'],
     queryFn: async ({ signal }) => {
       const startedAt = Date.now();
       const result = await bursar.api.verifyLedger({ signal });
@@ -30,21 +30,21 @@ export function LedgerPage() {
     <>
       <PageHeader
         title="Ledger"
-        description="The proof adds up all entries, and compares the sums with every balance, hold and monthly usage."
+        description="The verification adds up all entries, and compares the sums with every balance, hold and monthly usage."
         actions={
           may('ledger.verify') && (
-            <Button variant="primary" isBusy={proof.isFetching} onClick={() => void proof.refetch()}>
-              {proof.isFetching ? 'Checking…' : 'Run the proof'}
+            <Button variant="primary" isBusy={verification.isFetching} onClick={() => void verification.refetch()}>
+              {verification.isFetching ? 'Checking…' : 'Verify the ledger'}
             </Button>
           )
         }
       />
-      <div aria-live="polite" aria-busy={proof.isFetching}>
+      <div aria-live="polite" aria-busy={verification.isFetching}>
         <Card>
-          {proof.isError ? (
-            <ErrorState error={proof.error} onRetry={() => void proof.refetch()} />
+          {verification.isError ? (
+            <ErrorState error={verification.error} onRetry={() => void verification.refetch()} />
           ) : (
-            <ProofResult proof={proof.data} isRunning={proof.isFetching} />
+            <VerificationResult verification={verification.data} isRunning={verification.isFetching} />
           )}
         </Card>
       </div>
@@ -52,22 +52,22 @@ export function LedgerPage() {
   );
 }
 
-interface ProofResultProps {
-  proof: (LedgerProof & { at: string; seconds: number }) | undefined;
+interface VerificationResultProps {
+  verification: (LedgerVerification & { at: string; seconds: number }) | undefined;
   isRunning: boolean;
 }
 
-function ProofResult({ proof, isRunning }: ProofResultProps) {
-  if (proof === undefined) {
+function VerificationResult({ verification, isRunning }: VerificationResultProps) {
+  if (verification === undefined) {
     return (
       <p className="muted">
         {isRunning
           ? 'Adding up all entries…'
-          : 'Not checked since this page was opened. Run the proof: it blocks nobody, and takes seconds in a large ledger.'}
+          : 'Not checked since this page was opened. Verify the ledger: it blocks nobody, and takes seconds in a large ledger.'}
       </p>
     );
   }
-  const { balanced, accounts, entries, problems, at, seconds } = proof;
+  const { balanced, accounts, entries, problems, at, seconds } = verification;
   return (
     <div className="stack">
       <DescriptionList

@@ -8,7 +8,7 @@ import { type AuditSearch, validateAuditSearch } from './audit-search.ts';
 
 const route = getRouteApi('/admin/audit');
 
-/** Acts by family, as suggestions. Every act of a family begins with its name. */
+/** Actions by family, as suggestions. Every action of a family begins with its name. */
 const families = ['access', 'grant', 'member', 'project', 'user', 'token', 'session', 'system', 'job', 'webhook'];
 
 /** The fields are applied together: each change is a request to the server. */
@@ -27,8 +27,8 @@ export function AuditFilters({ search }: { search: AuditSearch }) {
       {/* The fields show the filter of the address, also after the back button. */}
       <form key={JSON.stringify(filter)} className={styles.filters} onSubmit={submit}>
         <TextField label="Actor" name="actor" type="search" placeholder="300001" defaultValue={search.actor} />
-        <TextField label="Act" name="act" placeholder="grant" list="acts" defaultValue={search.act} />
-        <datalist id="acts">
+        <TextField label="Action" name="action" placeholder="grant" list="actions" defaultValue={search.action} />
+        <datalist id="actions">
           {families.map((family) => (
             <option key={family} value={family} />
           ))}

@@ -74,7 +74,7 @@ function RecordTable({ records }: { records: readonly AuditRecord[] }) {
         <tr>
           <th scope="col">Time</th>
           <th scope="col">Actor</th>
-          <th scope="col">Act</th>
+          <th scope="col">Action</th>
           <th scope="col">Subject</th>
           <th scope="col">Reason</th>
           <HiddenColumnHeader>Details</HiddenColumnHeader>
@@ -110,7 +110,7 @@ interface RecordRowProps {
 
 function RecordRow({ record, isOpen, onToggle }: RecordRowProps) {
   const { before: _before, newer: _newer, ...filter } = route.useSearch();
-  const { id, at, actor, act, subject, details } = record;
+  const { id, at, actor, action, subject, details } = record;
   return (
     <tr>
       <td className={styles.noWrap}>
@@ -122,8 +122,8 @@ function RecordRow({ record, isOpen, onToggle }: RecordRowProps) {
         </Link>
       </td>
       <td>
-        <Link to="/admin/audit" search={{ ...filter, act }}>
-          {act}
+        <Link to="/admin/audit" search={{ ...filter, action }}>
+          {action}
         </Link>
       </td>
       <td className={styles.longText} title={subject}>

@@ -3,7 +3,7 @@ import { dayOf, numberOf, textOf } from '../../../ui/search-params.ts';
 /** The filters of the audit trail, in the query of the page. */
 export interface AuditSearch {
   actor?: string | undefined;
-  act?: string | undefined;
+  action?: string | undefined;
   subject?: string | undefined;
   /** Days, in local time, both included. */
   from?: string | undefined;
@@ -17,7 +17,7 @@ export interface AuditSearch {
 export function validateAuditSearch(query: Record<string, unknown>): AuditSearch {
   return {
     actor: textOf(query.actor),
-    act: textOf(query.act),
+    action: textOf(query.action),
     subject: textOf(query.subject),
     from: dayOf(query.from),
     to: dayOf(query.to),

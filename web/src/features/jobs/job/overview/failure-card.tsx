@@ -22,7 +22,7 @@ export function FailureCard({ source, timeline }: { source: JobSource; timeline:
         <DescriptionList
           items={[
             ...(end?.reason && end.reason !== `exit code ${end.exit_code}` ? [['Reason', end.reason] as const] : []),
-            ...(end?.engine_words ? [['The system says', end.engine_words] as const] : []),
+            ...(end?.scheduler_message ? [['The system says', end.scheduler_message] as const] : []),
             ...(end?.exit_code == null ? [] : [['Exit code', String(end.exit_code)] as const]),
           ]}
         />

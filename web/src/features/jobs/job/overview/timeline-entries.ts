@@ -17,12 +17,20 @@ const titles: Partial<Record<TimelineEntry['type'], string>> = {
 
 /** An entry in plain words. `amount` formats charged seconds. */
 export function describeEntry(entry: TimelineEntry, amount: (seconds: number) => string) {
-  const { type, outcome, reason, by, exit_code: exitCode, engine_words: words, charged_seconds: charged } = entry;
+  const {
+    type,
+    outcome,
+    reason,
+    by,
+    exit_code: exitCode,
+    scheduler_message: message,
+    charged_seconds: charged,
+  } = entry;
   const details = [
     by === null ? null : `By ${by === 'admin' ? 'an administrator' : `the ${by.replaceAll('_', ' ')}`}`,
     reason,
     exitCode === null || exitCode === 0 || reason?.includes(`exit code ${exitCode}`) ? null : `Exit code ${exitCode}`,
-    words === null || words === reason ? null : `The system says: ${words}`,
+    message === null || message === reason ? null : `The system says: ${message}`,
     type === 'job.accepted' && entry.asked_seconds !== null ? `Holds ${amount(entry.asked_seconds)}` : null,
     type === 'job.ended' && charged !== null ? `Used ${amount(charged)}` : null,
     type === 'ledger.refund' && charged !== null ? amount(-charged) : null,
