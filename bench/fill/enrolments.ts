@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { zeroMovement } from '../../src/domain/accounting/settlement.ts';
+import { chunks } from '../../src/domain/chunks.ts';
 import { userScopes } from '../../src/domain/identity/policy.ts';
 import { hashToken } from '../../src/services/identity/tokens.ts';
-import { chunks } from '../../src/store/database/chunks.ts';
 import type { Db, Tx } from '../../src/store/database/handle.ts';
 import { poolHolder } from '../../src/store/ledger/accounts.ts';
 

@@ -144,13 +144,6 @@ export function lastErrorLine({ code, stderr }: RunResult): string {
   return message || (code === null ? 'ended by a signal' : `exit code ${code}`);
 }
 
-/** Splits a list, so that no command line exceeds the system's length limit. */
-export function toChunks<T>(items: readonly T[], size = 500): T[][] {
-  const chunks: T[][] = [];
-  for (let start = 0; start < items.length; start += size) chunks.push(items.slice(start, start + size));
-  return chunks;
-}
-
 /** Bursar names its Slurm jobs by their job ids. A job with any other name belongs to somebody else, and is never touched. */
 export function isJobName(name: string): boolean {
   return /^(?:[A-Z0-9_-]+-)?[0-9A-F]{32}$|^[0-9A-F]{8}(?:-[0-9A-F]{4}){3}-[0-9A-F]{12}$/.test(name);

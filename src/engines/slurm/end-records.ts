@@ -1,12 +1,10 @@
 import { constants } from 'node:os';
+import { chunks } from '../../domain/chunks.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { EndRecord } from '../../domain/jobs/end-record.ts';
 import type { WorkspacePaths } from '../../files/workspaces/workspaces.ts';
-import { type RunCommand, requireOutput, toChunks } from './commands.ts';
+import { type RunCommand, requireOutput } from './commands.ts';
 import { outcomeForShellExitCode } from './observation.ts';
-
-/** A command has a time limit, and a shared file system can be slow. */
-const maxJobsPerCommand = 1000;
 
 /**
  * Prints a line for each job: `<index> never_started`, `<index> not_ended`, or `<index> end <code> <start> <end> <written>`. The
@@ -39,7 +37,7 @@ export async function readEndRecords(
   signal: AbortSignal,
 ): Promise<Map<string, EndRecord>> {
   const records = new Map<string, EndRecord>();
-  for (const chunk of toChunks([...jobs], maxJobsPerCommand)) {
+  for (const chunk of chunks([...jobs])) {
     const stdin = chunk.map(([, { directory }]) => `${directory}\0`).join('');
     // --norc: see `createRunCommand`.
     const argv = ['bash', '--norc', '-c', readRecordsBash] as const;
@@ -72,7 +70,7 @@ export async function preventStarts(
   signal: AbortSignal,
 ): Promise<Set<string>> {
   const prevented = new Set<string>();
-  for (const chunk of toChunks(directories, maxJobsPerCommand)) {
+  for (const chunk of chunks(directories)) {
     const stdin = chunk.map((directory) => `${directory}\0`).join('');
     const argv = ['bash', '--norc', '-c', preventStartsBash] as const;
     const lines = requireOutput('bash', await run({ argv, stdin }, signal)).split('\n');

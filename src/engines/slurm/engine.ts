@@ -1,3 +1,4 @@
+import { chunks } from '../../domain/chunks.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { refusalExitCode } from '../../domain/jobs/end-record.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
@@ -11,7 +12,6 @@ import {
   isJobName,
   requireOutput,
   requireSuccessUnlessFinished,
-  toChunks,
 } from './commands.ts';
 import { preventStarts, readEndRecords } from './end-records.ts';
 import type { SlurmIsolation } from './isolation.ts';
@@ -78,7 +78,7 @@ export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
   const prevent = coalesce((directories: string[], signal) => preventStarts(run, directories, signal));
 
   async function scancel(refs: readonly string[], signal: AbortSignal): Promise<void> {
-    for (const chunk of toChunks(refs)) requireSuccessUnlessFinished('scancel', await run(scancelById(chunk), signal));
+    for (const chunk of chunks(refs)) requireSuccessUnlessFinished('scancel', await run(scancelById(chunk), signal));
   }
 
   /** Lists the jobs in Slurm that count as submissions of these jobs, in ascending order of their Slurm ids. */

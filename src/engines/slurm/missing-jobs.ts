@@ -1,5 +1,6 @@
+import { chunks } from '../../domain/chunks.ts';
 import type { MissingJob, MissingJobStatus } from '../engine.ts';
-import { type RunCommand, requireOutput, toChunks } from './commands.ts';
+import { type RunCommand, requireOutput } from './commands.ts';
 import { readEndRecords } from './end-records.ts';
 import type { QueueEntry } from './queue-reader.ts';
 import { parseControllerConfig, showConfigCommand } from './scontrol.ts';
@@ -32,7 +33,7 @@ export function createMissingJobInspector(run: RunCommand, now: () => number): M
   async function findForgotten(jobs: [string, MissingJob][], signal: AbortSignal): Promise<Set<string>> {
     const config = parseControllerConfig(requireOutput('scontrol', await run(showConfigCommand(), signal)));
     const currentNames = new Map<string, string>();
-    for (const chunk of toChunks(jobs)) {
+    for (const chunk of chunks(jobs)) {
       const refs = chunk.map(([, { ref }]) => ref);
       const current = parseSqueueById(await run(squeueByIdCommand(refs), signal));
       for (const { ref, name } of current) currentNames.set(ref, name);

@@ -1,6 +1,7 @@
+import { chunks } from '../../domain/chunks.ts';
 import type { Engine } from '../engine.ts';
 import { coalesce } from './coalesce.ts';
-import { type RunCommand, requireSuccessUnlessFinished, toChunks } from './commands.ts';
+import { type RunCommand, requireSuccessUnlessFinished } from './commands.ts';
 import { releaseCommand } from './scontrol.ts';
 import type { SlurmJob } from './slurm-job.ts';
 
@@ -49,7 +50,7 @@ export function createReleaser(
   }
 
   async function scontrolRelease(refs: readonly string[], signal: AbortSignal): Promise<void> {
-    for (const chunk of toChunks(refs)) {
+    for (const chunk of chunks(refs)) {
       requireSuccessUnlessFinished('scontrol', await run(releaseCommand(chunk), signal));
     }
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Client } from 'pg';
-import { chunks } from './chunks.ts';
+import { chunks } from '../../domain/chunks.ts';
 import { type DatabaseSettings, toPostgresSettings } from './database.ts';
 import type { Db } from './handle.ts';
 import { openClient } from './postgres.ts';

@@ -1,6 +1,7 @@
-import type { Compilable, CompiledQuery } from 'kysely';
+import type { Compilable, CompiledQuery, Insertable } from 'kysely';
 import type { Dialect } from './dialect.ts';
-import type { Db } from './handle.ts';
+import type { Db, Tx } from './handle.ts';
+import type { Tables } from './tables.ts';
 
 /** Stands in a query for a value that is given when the query runs. */
 class Placeholder<Values> {
@@ -56,5 +57,29 @@ export function prepareByShape<Shape extends string | number, Query>(
     const query = queries.get(shape) ?? prepare(shape);
     queries.set(shape, query);
     return query;
+  };
+}
+
+type RowOf<Table extends keyof Tables, Column extends string> = Pick<
+  Insertable<Tables[Table]>,
+  Column & keyof Insertable<Tables[Table]>
+>;
+
+/** Prepares an insert of rows that all have these columns, once for each number of rows. */
+export function prepareInsert<Table extends keyof Tables, Column extends keyof Tables[Table] & string>(
+  table: Table,
+  columns: readonly Column[],
+): (tx: Tx, rows: readonly RowOf<Table, Column>[]) => Promise<void> {
+  type Rows = readonly Readonly<Record<string, unknown>>[];
+  const prepareRows = prepareByShape((count: number) =>
+    prepareQuery((db, _param: Param<Rows>, makePlaceholder: MakePlaceholder<Rows>) => {
+      const placeholders = (index: number) =>
+        columns.map((column) => [column, makePlaceholder((rows) => rows[index]?.[column])]);
+      const rows = Array.from({ length: count }, (_, index) => Object.fromEntries(placeholders(index)));
+      return db.insertInto(table).values(rows as never);
+    }),
+  );
+  return async (tx, rows) => {
+    if (rows.length > 0) await prepareRows(rows.length)(tx, rows as Rows);
   };
 }

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
+import { chunks } from '../../domain/chunks.ts';
 import type { EventKind } from '../../domain/event.ts';
-import { chunks } from '../database/chunks.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { insertRows, rowBuilder, type TableRows } from '../database/inserts.ts';
+import { prepareInsert } from '../database/prepared.ts';
 
 export interface NewEvent {
   userId: string;
@@ -56,33 +56,27 @@ interface EventRecipient {
 
 export const recipientColumns = ['id', 'event_seq as seq', 'webhooks'] as const;
 
-async function insertNumberedEvents(tx: Tx, users: readonly EventRecipient[], event: EventContent): Promise<void> {
-  const [user] = users;
+/** Inserts an event with the numbers that the users' rows have for it. */
+export async function insertNumberedEvents(
+  tx: Tx,
+  users: readonly EventRecipient[],
+  { job, jobJson, kind, data, at }: EventContent,
+): Promise<void> {
+  const common = { job, job_json: jobJson ?? null, kind, data: JSON.stringify(data), at, expired: 0 };
+  const rows = users.map(({ id, seq }) => ({ user_id: id, seq, ...common }));
   // Only the insert of one row is prepared: each number of rows would be another statement.
-  if (user !== undefined && users.length === 1) await insertRows(tx, toEventRows(user, event));
-  else {
-    const rows = users.map((recipient) => toEventRow(recipient, event));
-    await tx.insertInto('events').values(rows).execute();
-  }
+  if (rows.length === 1) await insertEventRows(tx, rows);
+  else await tx.insertInto('events').values(rows).execute();
   await queueDeliveries(tx, users);
 }
 
-/** Makes the row of an event. After inserting it the caller calls `queueDeliveries`. */
-export function toEventRows(user: EventRecipient, event: EventContent): TableRows {
-  return buildEventRows([toEventRow(user, event)]);
-}
-
-function toEventRow({ id, seq }: EventRecipient, { job, jobJson, kind, data, at }: EventContent) {
-  return { user_id: id, seq, job, job_json: jobJson ?? null, kind, data: JSON.stringify(data), at, expired: 0 };
-}
-
-const buildEventRows = rowBuilder('events', ['user_id', 'seq', 'job', 'job_json', 'kind', 'data', 'at', 'expired']);
+const insertEventRows = prepareInsert('events', ['user_id', 'seq', 'job', 'job_json', 'kind', 'data', 'at', 'expired']);
 
 /**
  * Queues the last event of each user for the user's webhooks that subscribe to its kind, in the transaction of the event,
  * so that no delivery is lost.
  */
-export async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]): Promise<void> {
+async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]): Promise<void> {
   const userIds = users.filter(({ webhooks }) => webhooks > 0).map(({ id }) => id);
   if (userIds.length === 0) return;
   await tx

@@ -1,11 +1,11 @@
 import type { Db, Tx } from '../database/handle.ts';
-import { rowBuilder } from '../database/inserts.ts';
+import { prepareInsert } from '../database/prepared.ts';
 
 /**
  * Small zips of jobs that are not yet submitted to their engine. A zip is inserted in the transaction of its job, and
  * deleted in the transaction that records the submission. Large zips are files in the spool.
  */
-export const toInputRows = rowBuilder('inputs', ['job', 'content']);
+export const insertInputs = prepareInsert('inputs', ['job', 'content']);
 
 /** Returns undefined for a job without a zip, with a zip in the spool, or already submitted to its engine. */
 export async function findInput(db: Db, job: number): Promise<Buffer | undefined> {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
+import { chunks } from '../../domain/chunks.ts';
 import type { JobState } from '../../domain/jobs/job.ts';
-import { chunks } from '../database/chunks.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { prepareQuery } from '../database/prepared.ts';
 import { type JobRecord, toJobRecord } from './jobs.ts';

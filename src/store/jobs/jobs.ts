@@ -8,11 +8,10 @@ import {
   type JobStatus,
 } from '../../domain/jobs/job.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { insertRows, rowBuilder } from '../database/inserts.ts';
-import { type Param, prepareQuery } from '../database/prepared.ts';
+import { type Param, prepareInsert, prepareQuery } from '../database/prepared.ts';
 import type { Tables } from '../database/tables.ts';
-import { type NewEvent, queueDeliveries, recipientColumns, toEventRows } from '../events/events.ts';
-import { toInputRows } from './inputs.ts';
+import { insertNumberedEvents, type NewEvent, recipientColumns } from '../events/events.ts';
+import { insertInputs } from './inputs.ts';
 
 export interface JobRecord {
   id: number;
@@ -102,11 +101,14 @@ export async function insertJob(
     at: job.acceptedAt,
   };
   const content = job.input?.content ?? null;
-  const input = content === null ? [] : [toInputRows([{ job: id, content }])];
   const { tags = [] } = job.request;
-  const tagRows = tags.length === 0 ? [] : [toTagRows(tags.map((tag) => ({ tag, job: id, owner: job.owner })))];
-  await insertRows(tx, toJobRows([row]), ...input, ...tagRows, toEventRows(owner, event));
-  await queueDeliveries(tx, [owner]);
+  await insertJobs(tx, [row]);
+  await insertInputs(tx, content === null ? [] : [{ job: id, content }]);
+  await insertTags(
+    tx,
+    tags.map((tag) => ({ tag, job: id, owner: job.owner })),
+  );
+  await insertNumberedEvents(tx, [owner], event);
   return { id, json: publicColumns.json, unfinishedJobs };
 }
 
@@ -127,7 +129,7 @@ const takeNextNumbers = prepareQuery((db, param: Param<{ owner: string }>) =>
     .returning(sql<number>`${sql.raw(db.backend.dialect.nextId('jobs'))}`.as('nextId')),
 );
 
-const toJobRows = rowBuilder('jobs', [
+const insertJobs = prepareInsert('jobs', [
   'id',
   'job_id',
   'owner',
@@ -152,7 +154,7 @@ const toJobRows = rowBuilder('jobs', [
   'failed',
 ]);
 
-const toTagRows = rowBuilder('job_tags', ['tag', 'job', 'owner']);
+const insertTags = prepareInsert('job_tags', ['tag', 'job', 'owner']);
 
 function toColumns({ json, title, stage, isTerminal, isFailure }: PublicJobColumns) {
   return { public_json: json, title, stage, terminal: isTerminal ? 1 : 0, failed: isFailure ? 1 : 0 };

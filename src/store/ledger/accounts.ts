@@ -6,8 +6,7 @@ import {
   zeroMovement,
 } from '../../domain/accounting/settlement.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { insertRows, rowBuilder, type TableRows } from '../database/inserts.ts';
-import { type Param, prepareQuery } from '../database/prepared.ts';
+import { type Param, prepareInsert, prepareQuery } from '../database/prepared.ts';
 import type { EntryKind, Resource, Tables } from '../database/tables.ts';
 
 export interface Account extends AccountBalance {
@@ -268,8 +267,12 @@ export interface AppliedMovement {
   account: Account;
 }
 
-/** Makes the ledger entries of movements. */
-export function toEntryRows(movements: readonly AppliedMovement[], details: EntryDetails): TableRows {
+/** Inserts the ledger entries of movements. */
+export async function insertEntries(
+  tx: Tx,
+  movements: readonly AppliedMovement[],
+  details: EntryDetails,
+): Promise<void> {
   const rows = movements.map(({ movement, account }) => ({
     account_id: account.id,
     ...zeroMovement,
@@ -277,10 +280,10 @@ export function toEntryRows(movements: readonly AppliedMovement[], details: Entr
     available_after: availableBalance(account),
     ...details,
   }));
-  return buildEntryRows(rows);
+  await insertEntryRows(tx, rows);
 }
 
-const buildEntryRows = rowBuilder('entries', [
+const insertEntryRows = prepareInsert('entries', [
   'account_id',
   'kind',
   'granted',
@@ -293,12 +296,3 @@ const buildEntryRows = rowBuilder('entries', [
   'reason',
   'at',
 ]);
-
-export async function insertEntry(
-  tx: Tx,
-  movement: Partial<Movement>,
-  account: Account,
-  details: EntryDetails,
-): Promise<void> {
-  await insertRows(tx, toEntryRows([{ movement, account }], details));
-}

@@ -9,7 +9,7 @@ import {
   availableAmount,
   type ChangeDetails,
   ensureAccount,
-  insertEntry,
+  insertEntries,
   lockAccount,
   poolHolder,
 } from './accounts.ts';
@@ -56,7 +56,7 @@ async function insertGrantEntry(
   kind: EntryKind,
   details: ChangeDetails,
 ): Promise<void> {
-  await insertEntry(tx, { granted }, account, { ...details, job: null, kind });
+  await insertEntries(tx, [{ movement: { granted }, account }], { ...details, job: null, kind });
   // An expired amount was not used, so it must not count as use.
   if (kind !== 'expire') await publishThreshold(tx, account, details.at);
 }

@@ -1,7 +1,7 @@
 import { availableBalance, splitUsage } from '../../domain/accounting/settlement.ts';
 import type { Shortfall } from '../../domain/accounting/shortfall.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { insertRows, rowBuilder } from '../database/inserts.ts';
+import { prepareInsert } from '../database/prepared.ts';
 import type { Resource } from '../database/tables.ts';
 import type { JobRecord } from '../jobs/jobs.ts';
 import {
@@ -13,10 +13,9 @@ import {
   type ChangeDetails,
   type EntryDetails,
   holdIfAvailable,
-  insertEntry,
+  insertEntries,
   lockAccount,
   releaseHold,
-  toEntryRows,
 } from './accounts.ts';
 import { addMonthlyUsage } from './monthly-usage.ts';
 import { publishThreshold } from './thresholds.ts';
@@ -69,12 +68,12 @@ export async function reserve(
     space_bytes: amounts.spaceBytes,
     created_at: details.at,
   };
-  const entries = toEntryRows(movements, { ...details, job: job.id, kind: 'reserve' });
-  await insertRows(tx, entries, toHoldRows([hold]));
+  await insertEntries(tx, movements, { ...details, job: job.id, kind: 'reserve' });
+  await insertHolds(tx, [hold]);
   return { shortfall: null, projectJobs: spacePool?.openHolds ?? 0 };
 }
 
-const toHoldRows = rowBuilder('holds', [
+const insertHolds = prepareInsert('holds', [
   'job',
   'time_pool',
   'time_cap',
@@ -139,7 +138,7 @@ export async function settle(
     const account = amount === 0 ? released : await applyMovement(tx, accountId, usage);
     const kind = amount === 0 ? 'release' : 'charge';
     const entry = { ...details, job: job.id, reason: used.rule, kind } as const;
-    await insertEntry(tx, { held: -held, ...usage }, account, entry);
+    await insertEntries(tx, [{ movement: { held: -held, ...usage }, account }], entry);
     await addMonthlyUsage(tx, account, usage, entry);
     await publishThreshold(tx, account, details.at);
   }
@@ -165,7 +164,7 @@ export async function reverseUsage(tx: Tx, accountId: number, amount: number, de
   const overrun = -Math.min(before.overrun, amount);
   const movement = { overrun, posted: -(amount + overrun) };
   const account = await applyMovement(tx, accountId, movement);
-  await insertEntry(tx, movement, account, details);
+  await insertEntries(tx, [{ movement, account }], details);
   await addMonthlyUsage(tx, account, movement, details);
   await publishThreshold(tx, account, details.at);
   return account;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fillDatabase } from '../../../bench/fill.ts';
 import { toHpcSystems } from '../../../src/config/hpc-systems.ts';
-import { chunks } from '../../../src/store/database/chunks.ts';
+import { chunks } from '../../../src/domain/chunks.ts';
 import { listUsageOfAllUsers, toMonth } from '../../../src/store/ledger/monthly-usage.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';

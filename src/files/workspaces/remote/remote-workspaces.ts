@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
+import { chunks } from '../../../domain/chunks.ts';
 import { BursarError } from '../../../domain/errors.ts';
 import type { WorkspaceUsage } from '../../../domain/jobs/file-limits.ts';
 import { createSlots } from '../../../domain/slots.ts';
@@ -134,8 +135,7 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
 
     async measure(jobIds, signal, maxEntries = Number.MAX_SAFE_INTEGER) {
       const usages = new Map<string, WorkspaceUsage>();
-      for (let start = 0; start < jobIds.length; start += jobsPerMeasurement) {
-        const chunk = jobIds.slice(start, start + jobsPerMeasurement);
+      for (const chunk of chunks(jobIds, jobsPerMeasurement)) {
         const args = [String(maxEntries), ...chunk.map(workspacePath)];
         const measure = () => runScript('measure the files of jobs', measureScript, args, signal);
         const output = await commands.run(measure, { signal });
