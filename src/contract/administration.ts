@@ -174,7 +174,7 @@ export const UserDetailsSchema = Type.Object(
     ...userFields,
     identities: Type.Array(
       Type.Object(
-        { issuer: Type.String(), subject: Type.String(), linked_at: nullableTimestamp },
+        { issuer: Type.String(), subject: Type.String(), linked_at: timestamp },
         { additionalProperties: false },
       ),
       { description: 'The subjects of OpenID providers that are this user.' },

@@ -115,5 +115,5 @@ function publicUser({ id, role, name, mail, createdAt, disabledAt }: UserRecord)
 }
 
 function publicIdentity({ issuer, subject, createdAt }: UserIdentity) {
-  return { issuer, subject, linked_at: toIsoTimeOrNull(createdAt) };
+  return { issuer, subject, linked_at: toIsoTime(createdAt) };
 }

@@ -39,8 +39,7 @@ export interface Tables {
     groups_hash: Generated<string>;
     /** When the token was issued whose claims were applied last. Claims of older tokens are not applied. */
     claims_at: Generated<number>;
-    /** Null for identities of earlier versions. */
-    created_at: number | null;
+    created_at: number;
   };
   tokens: {
     id: Generated<number>;
@@ -276,7 +275,7 @@ export interface Tables {
     delay_reason: string | null;
     /** When the cancellation was first requested. */
     cancel_requested_at: number | null;
-    /** The owner or the administrator who requested it, or the limit that the job exceeds; null in old requests of owners. */
+    /** The owner or the administrator who requested it, or the limit that the job exceeds. */
     cancel_requested_by: string | null;
     public_json: string;
     /** Copied from the public JSON, for filters. */

@@ -80,8 +80,7 @@ export async function deleteIdentity(tx: Tx, { issuer, subject }: IdentityKey, u
 
 export interface UserIdentity extends IdentityKey {
   groupRole: SiteRole | null;
-  /** Null for identities of earlier versions. */
-  createdAt: number | null;
+  createdAt: number;
 }
 
 export async function listIdentities(db: Db, userId: string): Promise<UserIdentity[]> {

@@ -263,15 +263,10 @@ export function toJobRecord(row: JobRow): JobRecord {
   };
 }
 
-/**
- * Requests from before `cancel_requested_by` was added have no user. They were all made by owners. User ids consist of
- * digits, so no user has the name of a limit.
- */
-function toCancelRequester(row: JobRow): CancelRequester | null {
-  if (row.cancel_requested_at === null) return null;
-  const limit = fileLimits.find((name) => name === row.cancel_requested_by);
-  if (limit !== undefined) return limit;
-  return row.cancel_requested_by === null || row.cancel_requested_by === row.owner ? 'owner' : 'administrator';
+/** User ids consist of digits, so no user has the name of a limit. */
+function toCancelRequester({ owner, cancel_requested_by: by }: JobRow): CancelRequester | null {
+  if (by === null) return null;
+  return fileLimits.find((name) => name === by) ?? (by === owner ? 'owner' : 'administrator');
 }
 
 function toJobStatus(row: JobRow): JobStatus {

@@ -59,8 +59,8 @@ async function insertOtherRows(db: Db): Promise<void> {
   await sql`insert into job_tags (tag, job, owner) select 'common', id, owner from jobs`.execute(db);
   await sql`insert into idempotency (user_id, key, request_hash, response, at)
     select owner, 'key-' || id, '', '{}', ${Date.now()} from jobs`.execute(db);
-  await sql`insert into audit (actor, action, subject, details, at)
-    select owner, 'test', '', '{}', accepted_at from jobs`.execute(db);
+  await sql`insert into audit (actor, action, subject, details, at, hash)
+    select owner, 'test', '', '{}', accepted_at, '' from jobs`.execute(db);
   await sql`insert into tokens (user_id, hash, name, scopes, created_at, expires_at)
     select owner, 'hash-' || id, '', '', accepted_at, accepted_at from jobs`.execute(db);
   const later = Date.now() + 3_600_000;

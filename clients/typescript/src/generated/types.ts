@@ -527,7 +527,10 @@ export type UserDetails = {
     identities: Array<{
         issuer: string;
         subject: string;
-        linked_at: string | null;
+        /**
+         * ISO 8601, UTC.
+         */
+        linked_at: string;
     }>;
 };
 

@@ -29,14 +29,13 @@ const identityTables = ({ identityColumn }: SchemaDialect) => [
 
   `create table identities (
      issuer text not null, subject text not null, user_id text not null references users(id), role text,
-     groups_hash text not null default '', claims_at bigint not null default 0, created_at bigint,
+     groups_hash text not null default '', claims_at bigint not null default 0, created_at bigint not null,
      primary key (issuer, subject))`,
   'create index identities_by_user on identities (user_id)',
 
   `create table tokens (
      id ${identityColumn}, user_id text not null references users(id), hash text not null unique, name text not null,
-     scopes text not null default 'jobs:read jobs:write quotas:read events:read webhooks:write',
-     hpc text, project_name text, last_used_on text, last_used_from text, created_at bigint not null,
+     scopes text not null, hpc text, project_name text, last_used_on text, last_used_from text, created_at bigint not null,
      expires_at bigint, revoked_at bigint, announced_at bigint)`,
   'create index tokens_by_user on tokens (user_id)',
   'create index tokens_to_announce on tokens (expires_at) where announced_at is null and revoked_at is null',
@@ -79,7 +78,7 @@ const identityTables = ({ identityColumn }: SchemaDialect) => [
   `create table audit (
      id ${identityColumn}, actor text not null, address text, token_id bigint, session_id bigint, request_id text,
      action text not null, subject text not null, details text not null, at bigint not null,
-     hash text not null default '')`,
+     hash text not null)`,
   'create index audit_by_actor on audit (actor, at, id)',
   'create index audit_by_action on audit (action, id)',
   'create index audit_by_time on audit (at, id)',
@@ -117,8 +116,8 @@ const jobTables = ({ identityColumn, bytesColumn, binaryCollation }: SchemaDiale
      started_at bigint, ended_at bigint, elapsed_seconds bigint, engine_ref text,
      accepted_at bigint not null, due_at bigint not null, tries integer not null, claimed_at bigint,
      trace_parent text, delayed_at bigint, delay_reason text, cancel_requested_at bigint, cancel_requested_by text,
-     expires_at bigint, public_json text not null, title text not null default '', stage text not null default '',
-     failed integer not null default 0, terminal integer not null default 0, version bigint not null default 0)`,
+     expires_at bigint, public_json text not null, title text not null, stage text not null,
+     failed integer not null, terminal integer not null, version bigint not null default 0)`,
 
   // In the order in which the dispatcher takes the jobs of each user.
   `create index jobs_unfinished on jobs (hpc, state, owner, due_at, id) where ${isUnfinished}`,
@@ -180,9 +179,9 @@ const jobTables = ({ identityColumn, bytesColumn, binaryCollation }: SchemaDiale
 
 const eventTables = ({ identityColumn }: SchemaDialect) => [
   `create table events (
-     id ${identityColumn}, user_id text not null references users(id), seq bigint not null default 0,
+     id ${identityColumn}, user_id text not null references users(id), seq bigint not null,
      job bigint references jobs(id), kind text not null, data text not null, at bigint not null, job_json text,
-     expired integer not null default 0)`,
+     expired integer not null)`,
   'create unique index events_by_user on events (user_id, seq)',
   'create index events_by_job on events (job, id)',
   'create index events_by_age on events (at) where expired = 0',
