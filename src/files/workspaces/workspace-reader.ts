@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
+import type { ArchiveEntry } from '../zip/zip-writer.ts';
 
 export type LogStream = 'stdout' | 'stderr';
 
@@ -24,13 +25,6 @@ export interface OpenFile {
   /** Closes the file if `read` was not called. A stream from `read` closes the file itself. */
   close(): Promise<void>;
 }
-
-/** A file or folder to archive. It must be consumed before the next one is requested. */
-export type ArchiveEntry = { path: string; modifiedAt: number; mode: number } & (
-  | { kind: 'folder' }
-  /** `open` streams at most `size` bytes. It returns undefined if the file no longer exists. */
-  | { kind: 'file'; size: number; open(): Promise<Readable | undefined> }
-);
 
 export interface LogChunk {
   /** Size of the whole log when the chunk was read. */

@@ -1,6 +1,5 @@
 import { pipeline, Readable } from 'node:stream';
 import { crc32, createDeflateRaw } from 'node:zlib';
-import type { ArchiveEntry } from '../workspaces/workspace-reader.ts';
 import { centralHeader, dataDescriptor, endRecords, localHeader, type WrittenZipEntry } from './zip-writer-records.ts';
 
 /** The time range of a zip: MS-DOS dates start in 1980, and the extended timestamp has 32 bits. */
@@ -10,6 +9,13 @@ const fileTypes = { file: 0o100000, folder: 0o040000 };
 const chunkBytes = 256 * 1024;
 /** From this size on an entry has 64-bit sizes. Contents that cannot be compressed grow a little. */
 const zip64Bytes = 0xff00_0000;
+
+/** A file or folder to archive. It must be consumed before the next one is requested. */
+export type ArchiveEntry = { path: string; modifiedAt: number; mode: number } & (
+  | { kind: 'folder' }
+  /** `open` streams at most `size` bytes. It returns undefined if the file no longer exists. */
+  | { kind: 'file'; size: number; open(): Promise<Readable | undefined> }
+);
 
 /**
  * Writes a zip while its entries are read: one entry is open at a time, and no content is held in memory. Resolves after

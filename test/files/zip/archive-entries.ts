@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { ArchiveEntry } from '../../../src/files/workspaces/workspace-reader.ts';
+import type { ArchiveEntry } from '../../../src/files/zip/zip-writer.ts';
 
 export const createEntry = (path: string, content: Iterable<Buffer>, size: number, more = {}): ArchiveEntry => ({
   kind: 'file',

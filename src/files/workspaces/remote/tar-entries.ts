@@ -2,7 +2,7 @@ import { on } from 'node:events';
 import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Parser, type ReadEntry } from 'tar';
-import type { ArchiveEntry } from '../workspace-reader.ts';
+import type { ArchiveEntry } from '../../zip/zip-writer.ts';
 
 /** Reads the files and folders of a tar stream one by one. Content that was not opened is skipped at the next entry. */
 export async function* readTarEntries(archive: Readable): AsyncGenerator<ArchiveEntry> {
