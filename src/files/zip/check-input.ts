@@ -1,19 +1,20 @@
 import { BursarError } from '../../domain/errors.ts';
 import { type RequestedJob, validateSbatchDirectives } from '../../domain/jobs/batch-command.ts';
 import { chooseStartFolder, startFileOf } from '../../domain/jobs/start-file.ts';
-import { inspectInput } from './inspect-input.ts';
-import { type InputRequest, missingStartFile } from './start-file-error.ts';
-import type { ZipLimits } from './zip-entries.ts';
-import type { ZipSource } from './zip-source.ts';
-
-// The rules for the zip of a job. The server and the users' command line both use them.
+import { createSlots } from '../../domain/slots.ts';
+import { type InputRequest, missingStartFile, readLayout } from './start-file-error.ts';
+import { readStart } from './zip-content.ts';
+import type { ZipEntry, ZipLimits } from './zip-entries.ts';
+import { type CheckedZip, withZip, type ZipSource } from './zip-source.ts';
 
 /** The `#SBATCH` lines of a script must be in this part of it. */
 const maxStartBytes = 65_536;
+/** Zips in files are checked by so few at a time: unpacking takes CPU time, and a long directory takes memory. */
+const maxConcurrentChecks = 2;
 
 export interface InputCheckOptions {
   zipLimits: ZipLimits;
-  /** The contents of larger zips are verified when the job is dispatched. */
+  /** Contents of up to this size, unpacked, are verified. Those of larger zips are verified when the job is dispatched. */
   maxVerifiedBytes: number;
 }
 
@@ -24,34 +25,58 @@ export interface CheckedInput {
 }
 
 /**
- * Checks the zip of a submission, or that the job needs none. Throws `invalid_zip`, `start_file_missing`, or, if
- * `batchJob` is set, `invalid_payload` for a script whose `#SBATCH` lines use options that its command may not use.
+ * Checks the zip of a submission, or that the job needs none. Throws `invalid_zip`, `start_file_missing`, or, with a
+ * `batchJob`, `invalid_payload` for a script whose `#SBATCH` lines use options that its command may not use.
  */
-export async function checkInput(
+export type CheckInput = (
   request: InputRequest,
   zip: ZipSource | null,
-  options: InputCheckOptions & { batchJob: RequestedJob | null },
+  batchJob: RequestedJob | null,
+) => Promise<CheckedInput>;
+
+/** Returns a function that checks the zips of jobs. The server and the users' command line both use it. */
+export function createInputCheck({ zipLimits, maxVerifiedBytes }: InputCheckOptions): CheckInput {
+  const checks = createSlots({ total: maxConcurrentChecks });
+  return async (request, source, batchJob) => {
+    if (source === null) {
+      const startFile = startFileOf(request);
+      if (startFile !== null) throw missingStartFile(request, startFile, null);
+      return { unpackedBytes: 0, startFolder: '' };
+    }
+    const check = () => withZip(source, zipLimits, (zip) => checkZip(zip, request, batchJob, maxVerifiedBytes));
+    return await (source.kind === 'file' ? checks.run(check) : check());
+  };
+}
+
+async function checkZip(
+  zip: CheckedZip,
+  request: InputRequest,
+  batchJob: RequestedJob | null,
+  maxVerifiedBytes: number,
 ): Promise<CheckedInput> {
-  const { zipLimits, maxVerifiedBytes, batchJob } = options;
+  const { entries, unpackedBytes } = zip;
   const startFile = startFileOf(request);
-  if (zip === null) {
-    if (startFile !== null) throw missingStartFile(request, startFile, null);
-    return { unpackedBytes: 0, startFolder: '' };
-  }
-  const startBytes = batchJob === null ? 0 : maxStartBytes;
-  const input = await inspectInput(zip, {
-    startFile,
-    maxStartBytes: startBytes,
-    maxVerifiedBytes,
-    limits: zipLimits,
-  });
-  const { unpackedBytes, topFolder } = input;
+  const { topFolder, start, ...contents } = readLayout(entries, startFile);
+  const script = batchJob === null ? undefined : start?.entry;
+  const scriptBytes = await readFiles(zip, unpackedBytes <= maxVerifiedBytes, script);
   if (startFile === null) {
-    return { unpackedBytes, startFolder: topFolder === null ? '' : chooseStartFolder(request.command, topFolder) };
+    const startFolder = topFolder === null ? '' : chooseStartFolder(request.command, topFolder);
+    return { unpackedBytes, startFolder };
   }
-  if (input.startFile === null) throw missingStartFile(request, startFile, input);
-  if (batchJob !== null) requireValidDirectives(startFile, input.startFile.firstBytes, batchJob);
-  return { unpackedBytes, startFolder: input.startFile.folder };
+  if (start === null) throw missingStartFile(request, startFile, contents);
+  if (batchJob !== null) requireValidDirectives(startFile, scriptBytes, batchJob);
+  return { unpackedBytes, startFolder: start.folder };
+}
+
+/** Verifies the files of a zip, and reads each once. Returns the start of the script, which is read in any case. */
+async function readFiles(zip: CheckedZip, isVerified: boolean, script: ZipEntry | undefined): Promise<Buffer> {
+  let firstBytes: Buffer = Buffer.alloc(0);
+  for (const entry of zip.entries) {
+    if (entry.kind === 'folder' || !(isVerified || entry === script)) continue;
+    const start = await readStart(zip, entry, entry === script ? maxStartBytes : 0, isVerified);
+    if (entry === script) firstBytes = start;
+  }
+  return firstBytes;
 }
 
 function requireValidDirectives(name: string, firstBytes: Buffer, job: RequestedJob): void {

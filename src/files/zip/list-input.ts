@@ -1,14 +1,14 @@
+import type { Entry } from 'yauzl';
 import { BursarError } from '../../domain/errors.ts';
 import { formatBytes } from '../../domain/format-amount.ts';
-import type { ByteReader } from './byte-reader.ts';
 import { type FolderEntry, findStartFileError, type InputRequest } from './start-file-error.ts';
 import { createDirectoryCheck, createPathTree } from './zip-directory.ts';
-import { type ParsedZipEntry, parseEntry, readHeaders, type ZipLimits } from './zip-entries.ts';
+import { parseEntry, readHeaders, type ZipEntry, type ZipLimits } from './zip-entries.ts';
 import { invalidEntry, invalidZip, toZipError } from './zip-errors.ts';
 import { describeName, parseEntryName, parseName } from './zip-names.ts';
-import { readZip } from './zip-reader.ts';
+import { type ByteReader, openZip } from './zip-reader.ts';
 
-// Lists the input files of a job with everything that is wrong with them, by the rules of `checkInput`. Nothing here needs
+// Lists the input files of a job with everything that is wrong with them, by the rules of `createInputCheck`. Nothing here needs
 // Node, so that web pages can show it before they send anything.
 
 export interface ListedEntry extends FolderEntry {
@@ -30,20 +30,19 @@ const maxListedProblems = 1000;
 export async function listZip(reader: ByteReader, limits: ZipLimits): Promise<InputListing> {
   const listing = createListing();
   try {
-    await readZip(reader, async (open) => {
-      const check = createDirectoryCheck(limits);
-      for await (const header of readHeaders(open, limits)) {
-        let parsed: ParsedZipEntry | undefined;
-        const problem = listing.attempt(() => {
-          parsed = parseEntry(open, header, limits);
-          check.add(parsed);
-        });
-        if (parsed !== undefined) listing.add({ ...parsed, bytes: parsed.unpackedBytes, problem });
-        else listing.add({ ...refusedName(header), bytes: header.uncompressedSize, problem });
-        if (listing.problemCount() >= maxListedProblems) break;
-      }
-      listing.attempt(() => check.finish());
-    });
+    const zip = await openZip(reader);
+    const check = createDirectoryCheck(limits);
+    for await (const header of readHeaders(zip, limits)) {
+      let parsed: ZipEntry | undefined;
+      const problem = listing.attempt(() => {
+        parsed = parseEntry(zip, header, limits);
+        check.add(parsed);
+      });
+      if (parsed !== undefined) listing.add({ ...parsed, bytes: parsed.unpackedBytes, problem });
+      else listing.add({ ...refusedName(header), bytes: header.uncompressedSize, problem });
+      if (listing.problemCount() >= maxListedProblems) break;
+    }
+    listing.attempt(() => check.finish());
   } catch (error) {
     const converted = toZipError(error);
     if (!(converted instanceof BursarError)) throw converted;
@@ -81,7 +80,7 @@ export function listFolder(entries: readonly FolderEntry[], limits: ZipLimits): 
 }
 
 /**
- * Checks the files of a folder before they are zipped, by the rules of `checkInput` that need no compressed data. Throws
+ * Checks the files of a folder before they are zipped, by the rules of `createInputCheck` that need no compressed data. Throws
  * `invalid_zip` or `start_file_missing`.
  */
 export function checkFolder(request: InputRequest, entries: readonly FolderEntry[], limits: ZipLimits): void {
@@ -118,7 +117,7 @@ function createListing() {
 }
 
 /** The name of a refused entry: its path if that is valid, or else the name as it is in the zip. */
-function refusedName(header: ParsedZipEntry['header']): Pick<FolderEntry, 'path' | 'kind'> {
+function refusedName(header: Entry): Pick<FolderEntry, 'path' | 'kind'> {
   try {
     const { path, isFolder } = parseEntryName(header);
     return { path, kind: isFolder ? 'folder' : 'file' };

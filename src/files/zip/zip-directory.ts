@@ -1,42 +1,35 @@
 import { formatBytes } from '../../domain/format-amount.ts';
-import { exceedsMaxRatio, type ParsedZipEntry, readEntries, type ZipLimits } from './zip-entries.ts';
+import { exceedsMaxRatio, parseEntry, readHeaders, type ZipEntry, type ZipLimits } from './zip-entries.ts';
 import { invalidEntry, invalidZip } from './zip-errors.ts';
 import type { OpenZip } from './zip-reader.ts';
 
-export interface ZipSummary {
-  entries: number;
+export interface ZipDirectory {
+  /** In the order of their data. */
+  entries: readonly ZipEntry[];
   unpackedBytes: number;
 }
 
 /**
- * Checks the central directory of an open zip, and reads nothing else. Calls `onEntry` for every entry. After success, every
- * entry is a regular file or folder with a unique path inside the target folder, and within the limits. This relies on the
- * central directory: `unpackZip` detects data that contradicts it.
+ * Checks the central directory of a zip, and reads nothing else. After success, every entry is a regular file or folder
+ * with a unique path inside the target folder, and within the limits. `readContent` detects data that contradicts it.
  */
-export async function checkCentralDirectory(
-  zip: OpenZip,
-  limits: ZipLimits,
-  onEntry: (entry: ParsedZipEntry) => void,
-): Promise<ZipSummary> {
+export async function readDirectory(zip: OpenZip, limits: ZipLimits): Promise<ZipDirectory> {
   const check = createDirectoryCheck(limits);
-  for await (const entry of readEntries(zip, limits)) {
-    check.add(entry);
-    onEntry(entry);
-  }
+  for await (const header of readHeaders(zip, limits)) check.add(parseEntry(zip, header, limits));
   return check.finish();
 }
 
 /** Checks the entries of a zip together: their paths, their places in the zip, and their sizes. */
 export function createDirectoryCheck(limits: ZipLimits) {
   const tree = createPathTree(limits.maxEntries);
-  const ranges: ByteRange[] = [];
+  const entries: ZipEntry[] = [];
   let unpackedBytes = 0;
   let packedBytes = 0;
   return {
     /** Throws `invalid_zip` if the entry conflicts with an earlier one, or if it is too much. */
-    add(entry: ParsedZipEntry): void {
+    add(entry: ZipEntry): void {
       tree.add(entry);
-      ranges.push({ path: entry.path, start: entry.start, end: entry.end });
+      entries.push(entry);
       unpackedBytes += entry.unpackedBytes;
       packedBytes += entry.packedBytes;
       // Neither sum can exceed the safe integers: every entry is within this limit and within the file.
@@ -46,32 +39,26 @@ export function createDirectoryCheck(limits: ZipLimits) {
     },
 
     /** Throws `invalid_zip` if the entries overlap, or are a zip bomb together. */
-    finish(): ZipSummary {
-      rejectOverlaps(ranges);
+    finish(): ZipDirectory {
+      entries.sort((a, b) => a.start - b.start);
+      rejectOverlaps(entries);
       if (exceedsMaxRatio(unpackedBytes, packedBytes, limits)) {
         const problem = `The zip file unpacks to more than ${limits.maxRatio} times its size`;
         throw invalidZip(`${problem}. Generate such data in the job instead of sending it.`);
       }
-      return { entries: ranges.length, unpackedBytes };
+      return { entries, unpackedBytes };
     },
   };
 }
 
-interface ByteRange {
-  path: string;
-  start: number;
-  end: number;
-}
-
 /** Overlapping entries are a zip bomb: they let a few kilobytes unpack to petabytes. */
-function rejectOverlaps(ranges: ByteRange[]) {
-  ranges.sort((a, b) => a.start - b.start);
+function rejectOverlaps(entries: readonly ZipEntry[]) {
   let end = 0;
-  for (const range of ranges) {
-    if (range.start < end) {
-      throw invalidEntry(range.path, 'overlaps with another entry', 'Create the zip with another tool.');
+  for (const entry of entries) {
+    if (entry.start < end) {
+      throw invalidEntry(entry.path, 'overlaps with another entry', 'Create the zip with another tool.');
     }
-    end = range.end;
+    end = entry.end;
   }
 }
 
@@ -98,7 +85,7 @@ export function createPathTree(maxFolders: number) {
   }
 
   return {
-    add({ path, kind }: Pick<ParsedZipEntry, 'path' | 'kind'>) {
+    add({ path, kind }: Pick<ZipEntry, 'path' | 'kind'>) {
       const key = path.normalize('NFC');
       if (files.has(key) || folders.has(key)) throw invalidEntry(path, 'occurs twice', recreate);
       if (kind === 'file' && parents.has(key)) throw invalidEntry(path, 'is both a file and a folder', recreate);

@@ -11,8 +11,8 @@ export interface ZipLimits {
   maxRatio: number;
 }
 
-/** An entry that is valid by itself. `checkCentralDirectory` checks for conflicts between entries. */
-export interface ParsedZipEntry {
+/** An entry that is valid by itself. `readDirectory` checks for conflicts between entries. */
+export interface ZipEntry {
   path: string;
   kind: 'file' | 'folder';
   isExecutable: boolean;
@@ -23,7 +23,6 @@ export interface ParsedZipEntry {
   /** Position of the local header, and the first position that another entry may use. */
   start: number;
   end: number;
-  header: Entry;
 }
 
 const methodStored = 0;
@@ -35,33 +34,25 @@ const centralHeaderSignature = 0x02014b50;
 /** A high ratio is harmless for smaller sizes, and common for repetitive files. */
 const minRatioCheckBytes = 1_000_000;
 
-/**
- * Reads the entries of the central directory, one at a time. Throws `invalid_zip` at the first invalid entry, or at once
- * if there are too many entries.
- */
-export async function* readEntries(open: OpenZip, limits: ZipLimits): AsyncGenerator<ParsedZipEntry> {
-  for await (const header of readHeaders(open, limits)) yield parseEntry(open, header, limits);
-}
-
 /** Reads the headers of the entries. Throws `invalid_zip` if there are too many, or more than the zip declares. */
-export async function* readHeaders(open: OpenZip, limits: ZipLimits): AsyncGenerator<Entry> {
-  const { zip } = open;
-  if (zip.entryCount > limits.maxEntries) {
-    const problem = `The zip file has ${zip.entryCount} entries, and at most ${limits.maxEntries} are allowed`;
+export async function* readHeaders(zip: OpenZip, limits: ZipLimits): AsyncGenerator<Entry> {
+  const { zipFile } = zip;
+  if (zipFile.entryCount > limits.maxEntries) {
+    const problem = `The zip file has ${zipFile.entryCount} entries, and at most ${limits.maxEntries} are allowed`;
     throw invalidZip(`${problem}. Pack many small files into one, such as a tar file.`);
   }
-  yield* zip.eachEntry();
-  await rejectExtraEntries(open);
+  yield* zipFile.eachEntry();
+  await rejectExtraEntries(zip);
 }
 
 /** Throws `invalid_zip` if the entry is not valid by itself. */
-export function parseEntry(open: OpenZip, header: Entry, limits: ZipLimits): ParsedZipEntry {
+export function parseEntry(zip: OpenZip, header: Entry, limits: ZipLimits): ZipEntry {
   const name = parseEntryName(header);
   const { path } = name;
   checkEncoding(path, header);
   const mode = header.externalFileAttributes >>> 16;
   const start = header.relativeOffsetOfLocalHeader;
-  const entry: ParsedZipEntry = {
+  const entry: ZipEntry = {
     path,
     kind: readKind(name, mode),
     isExecutable: (mode & 0o111) !== 0,
@@ -72,9 +63,8 @@ export function parseEntry(open: OpenZip, header: Entry, limits: ZipLimits): Par
     start,
     // A lower bound: the local header may have extra fields, whose length the central directory does not contain.
     end: start + localHeaderBytes + header.fileNameLength + header.compressedSize,
-    header,
   };
-  checkSizes(open, entry, limits);
+  checkSizes(zip, entry, limits);
   return entry;
 }
 
@@ -89,7 +79,7 @@ function checkEncoding(path: string, header: Entry) {
 }
 
 /** Uses the Unix mode even if the zip claims another operating system, so that no link goes undetected. */
-function readKind({ path, isFolder }: EntryName, mode: number): ParsedZipEntry['kind'] {
+function readKind({ path, isFolder }: EntryName, mode: number): ZipEntry['kind'] {
   switch (mode & 0o170000) {
     case 0:
     case 0o100000:
@@ -108,10 +98,10 @@ function readKind({ path, isFolder }: EntryName, mode: number): ParsedZipEntry['
   }
 }
 
-function checkSizes(open: OpenZip, entry: ParsedZipEntry, limits: ZipLimits) {
+function checkSizes(zip: OpenZip, entry: ZipEntry, limits: ZipLimits) {
   const { path, kind, isDeflated, unpackedBytes, packedBytes, end } = entry;
   const recreate = 'Create the zip again and send all of it.';
-  if (end > open.directoryStart) {
+  if (end > zip.directoryStart) {
     throw invalidEntry(path, 'extends past the data of the zip file', recreate);
   }
   if (!isDeflated && unpackedBytes !== packedBytes) {
@@ -138,8 +128,8 @@ export function exceedsMaxRatio(unpackedBytes: number, packedBytes: number, limi
 }
 
 /** Old tools store the number of entries modulo 65,536. Trusting that number would silently lose files. */
-async function rejectExtraEntries({ zip, reader }: OpenZip) {
-  const next = await reader.read(nextHeaderOffset(zip), 4);
+async function rejectExtraEntries({ zipFile, reader }: OpenZip) {
+  const next = await reader.read(nextHeaderOffset(zipFile), 4);
   if (next.length === 4 && next.readUInt32LE(0) === centralHeaderSignature) {
     throw invalidZip('The zip file has more entries than it declares. Create it with a tool that supports zip64.');
   }

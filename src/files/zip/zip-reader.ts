@@ -1,37 +1,61 @@
 import { fromRandomAccessReaderPromise, RandomAccessReader, type ZipFile } from 'yauzl';
-import type { ByteReader } from './byte-reader.ts';
+
+/** Random access to the bytes of a zip. */
+export interface ByteReader {
+  size: number;
+  /** Reads up to `length` bytes, fewer at the end. Throws if `position` is past the end. */
+  read(position: number, length: number): Promise<Buffer>;
+}
+
+const windowBytes = 65_536;
+
+/**
+ * Reads ahead: most reads of a zip are small, and continue where the last one ended. Checks positions before they are
+ * used, because they come from an untrusted zip and can be any number.
+ */
+export function createByteReader(size: number, readRange: (start: number, end: number) => Promise<Buffer>): ByteReader {
+  let window: Buffer = Buffer.alloc(0);
+  let windowStart = 0;
+  return {
+    size,
+    async read(position, length) {
+      if (position > size) throw new RangeError('position past the end');
+      const end = Math.min(position + length, size);
+      if (position < windowStart || end > windowStart + window.length) {
+        window = await readRange(position, Math.min(position + Math.max(length, windowBytes), size));
+        windowStart = position;
+      }
+      return window.subarray(position - windowStart, end - windowStart);
+    },
+  };
+}
 
 export interface OpenZip {
-  zip: ZipFile;
+  zipFile: ZipFile;
   reader: ByteReader;
   /** Position of the central directory. The data of all entries must end before it. */
   directoryStart: number;
 }
 
-/** Calls `use` with the zip that the reader reads. Errors of yauzl pass through: `toZipError` converts them. */
-export async function readZip<T>(reader: ByteReader, use: (zip: OpenZip) => Promise<T>): Promise<T> {
+/** Finds the central directory. Errors of yauzl pass through: `toZipError` converts them. */
+export async function openZip(reader: ByteReader): Promise<OpenZip> {
   // yauzl neither decodes names nor checks sizes, because its error messages do not name the entry.
   const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
-  const zip = await fromRandomAccessReaderPromise(new WindowReader(reader), reader.size, options);
-  return await use({ zip, reader, directoryStart: nextHeaderOffset(zip) });
+  const zipFile = await fromRandomAccessReaderPromise(new YauzlReader(reader), reader.size, options);
+  return { zipFile, reader, directoryStart: nextHeaderOffset(zipFile) };
 }
 
 /** Position of the next central header, at first the first one. (yauzl's types declare this number as a boolean.) */
-export function nextHeaderOffset(zip: ZipFile): number {
-  return Number(zip.readEntryCursor);
+export function nextHeaderOffset(zipFile: ZipFile): number {
+  return Number(zipFile.readEntryCursor);
 }
-
-const windowBytes = 16_384;
 
 /**
  * Reads bytes for yauzl. The reader of yauzl passes any position from the zip to `fs.read`, which throws an uncatchable
- * error for positions past 2^53 and so ends the process. This reader checks positions first. It also reads ahead,
- * because yauzl reads the directory in chunks of about fifty bytes. (A class, because yauzl requires a subclass.)
+ * error for positions past 2^53 and so ends the process. (A class, because yauzl requires a subclass.)
  */
-class WindowReader extends RandomAccessReader {
+class YauzlReader extends RandomAccessReader {
   readonly #reader: ByteReader;
-  #window: Buffer = Buffer.alloc(0);
-  #windowStart = 0;
 
   constructor(reader: ByteReader) {
     super();
@@ -45,21 +69,7 @@ class WindowReader extends RandomAccessReader {
     position: number,
     callback: (error: Error | null, bytesRead?: number) => void,
   ): void {
-    if (position > this.#reader.size - length) {
-      callback(null, 0);
-      return;
-    }
-    const copy = () => {
-      const start = position - this.#windowStart;
-      callback(null, this.#window.copy(buffer, offset, start, start + length));
-    };
-    const isInWindow = position >= this.#windowStart && position + length <= this.#windowStart + this.#window.length;
-    if (isInWindow) copy();
-    else this.#moveWindow(position, length).then(copy, callback);
-  }
-
-  async #moveWindow(position: number, length: number): Promise<void> {
-    this.#window = await this.#reader.read(position, Math.max(length, windowBytes));
-    this.#windowStart = position;
+    if (position > this.#reader.size - length) callback(null, 0);
+    else this.#reader.read(position, length).then((bytes) => callback(null, bytes.copy(buffer, offset)), callback);
   }
 }

@@ -1,9 +1,8 @@
 import { createSlots } from '../../domain/slots.ts';
-import type { InputCheckOptions } from '../../files/zip/check-input.ts';
+import { createInputCheck, type InputCheckOptions } from '../../files/zip/check-input.ts';
 import { createAbandonedClaims, type IdempotentRequest } from '../idempotency.ts';
 import type { Owner, PathScope } from '../scope.ts';
 import { type CancelJobDeps, cancelJob } from './cancel-job.ts';
-import { createInputCheck } from './check-input.ts';
 import { type DeleteJobDeps, deleteJob } from './delete-job.ts';
 import type { JobAction } from './find-job.ts';
 import { createJobListCache } from './job-list-cache.ts';

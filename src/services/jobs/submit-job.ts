@@ -15,6 +15,7 @@ import type { JobRequest } from '../../domain/jobs/job.ts';
 import { parsePayload } from '../../domain/jobs/payload.ts';
 import { formatJobId } from '../../domain/systems/system.ts';
 import type { Spool, Upload, UploadBody } from '../../files/spool/spool.ts';
+import type { CheckInput } from '../../files/zip/check-input.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
 import { findJobJson } from '../../store/jobs/job-lists.ts';
@@ -25,7 +26,6 @@ import { quoteFor } from '../accounting/quote.ts';
 import { type AbandonedClaims, claimKey, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 import type { PathScope } from '../scope.ts';
-import type { CheckInput } from './check-input.ts';
 import {
   requireStillEligible,
   requireSubmissionTarget,
@@ -115,7 +115,7 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   try {
     // An empty body is a job without input files.
     const zip = upload.bytes === 0 ? null : upload.content;
-    const checking = deps.checkInput(request, zip);
+    const checking = deps.checkInput(request, zip, request.command.kind === 'script' ? request : null);
     const { unpackedBytes, startFolder } = await (claim === null ? checking : extendUntil(claim, checking));
     const jobId = formatJobId(system, request.tool, deps.newUuid());
     try {

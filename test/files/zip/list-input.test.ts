@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { boundedReader } from '../../../src/files/zip/byte-reader.ts';
-import { inspectZip } from '../../../src/files/zip/inspect-zip.ts';
 import { listFolder, listZip } from '../../../src/files/zip/list-input.ts';
 import { findStartFileError } from '../../../src/files/zip/start-file-error.ts';
+import { createByteReader } from '../../../src/files/zip/zip-reader.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from './hostile-zips.ts';
+import { inspectZip } from './inspect-zip.ts';
 import { rawZip } from './raw-zip.ts';
 
 const list = (bytes: Buffer, limits = hostileLimits) =>
   listZip(
-    boundedReader(bytes.length, async (start, end) => bytes.subarray(start, end)),
+    createByteReader(bytes.length, async (start, end) => bytes.subarray(start, end)),
     limits,
   );
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { inspectZip } from '../../../src/files/zip/inspect-zip.ts';
 import { hostileLimits, makeZip } from './hostile-zips.ts';
+import { inspectZip } from './inspect-zip.ts';
 
 let zip: Buffer;
 before(async () => {

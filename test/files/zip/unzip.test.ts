@@ -6,12 +6,12 @@ import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { BursarError } from '../../../src/domain/errors.ts';
 import { removeTree } from '../../../src/files/workspaces/remove-tree.ts';
-import { inspectZip } from '../../../src/files/zip/inspect-zip.ts';
 import { unpackZip } from '../../../src/files/zip/unzip.ts';
 import type { ZipSource } from '../../../src/files/zip/zip-source.ts';
 import { isLongRun } from '../../support/long-run.ts';
 import { countOpenFiles, temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from './hostile-zips.ts';
+import { inspectZip } from './inspect-zip.ts';
 import { type RawEntry, rawZip } from './raw-zip.ts';
 
 /** Creates a zip and an empty target folder in `parent`. Nothing else may be written to `parent`. */

@@ -3,10 +3,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { inspectZip } from '../../../src/files/zip/inspect-zip.ts';
 import type { ZipLimits } from '../../../src/files/zip/zip-entries.ts';
 import { countOpenFiles, temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from './hostile-zips.ts';
+import { inspectZip } from './inspect-zip.ts';
 import { rawZip } from './raw-zip.ts';
 
 async function inspect(t: TestContext, bytes: Buffer, limits: Partial<ZipLimits> = {}) {

@@ -3,7 +3,7 @@ import { BursarError } from '../../../domain/errors.ts';
 import { formatBytes } from '../../../domain/format-amount.ts';
 import { parseBatchCommand } from '../../../domain/jobs/batch-command.ts';
 import { startFileOf } from '../../../domain/jobs/start-file.ts';
-import { checkInput } from '../../../files/zip/check-input.ts';
+import { createInputCheck } from '../../../files/zip/check-input.ts';
 import { checkFolder } from '../../../files/zip/list-input.ts';
 import type { InputRequest } from '../../../files/zip/start-file-error.ts';
 import type { ZipLimits } from '../../../files/zip/zip-entries.ts';
@@ -46,8 +46,8 @@ async function checkZip(request: InputRequest, input: Exclude<OpenedInput, { kin
   if (size > maxBytes) {
     throw new BursarError('too_large', `The zip is larger than the limit of ${formatBytes(maxBytes)}. Send less data.`);
   }
-  const options = { zipLimits: zipLimits(system), maxVerifiedBytes: verified_bytes, batchJob: null };
-  await checkInput(request, zip, options);
+  const checkInput = createInputCheck({ zipLimits: zipLimits(system), maxVerifiedBytes: verified_bytes });
+  await checkInput(request, zip, null);
 }
 
 function zipLimits({ input_limits: { entries, unpacked_bytes, ratio } }: System): ZipLimits {

@@ -3,7 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { inspectInput } from '../../../src/files/zip/inspect-input.ts';
+import { createInputCheck } from '../../../src/files/zip/check-input.ts';
+import { type InputRequest, readLayout } from '../../../src/files/zip/start-file-error.ts';
+import { readStart } from '../../../src/files/zip/zip-content.ts';
+import { withZip, type ZipSource } from '../../../src/files/zip/zip-source.ts';
 import { temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, makeZip } from './hostile-zips.ts';
 import { rawZip } from './raw-zip.ts';
@@ -12,7 +15,13 @@ const limits = { ...hostileLimits, maxUnpackedBytes: 10_000_000, maxRatio: 1000 
 
 async function inspect(names: readonly string[], startFile: string | null = null) {
   const bytes = await makeZip(Object.fromEntries(names.map((name) => [name, name.endsWith('/') ? '' : 'x'])));
-  return await inspectInput({ kind: 'memory', bytes }, { startFile, maxStartBytes: 0, maxVerifiedBytes: 0, limits });
+  return await withZip({ kind: 'memory', bytes }, limits, async ({ entries }) => readLayout(entries, startFile));
+}
+
+/** Checks the zip of a job that needs no file. */
+async function check(source: ZipSource, maxVerifiedBytes: number) {
+  const request: InputRequest = { command: { kind: 'argv', argv: ['true'] }, tool: null, entry: null };
+  return await createInputCheck({ zipLimits: limits, maxVerifiedBytes })(request, source, null);
 }
 
 for (const [names, topFolder] of [
@@ -47,7 +56,7 @@ for (const [names, startFile, folder] of [
   [['my-run.sh', 'project/my-run.sh'], 'run.sh', null],
 ] as const) {
   test(`${startFile} of ${JSON.stringify(names)} is in ${JSON.stringify(folder)}`, async () => {
-    assert.equal((await inspect(names, startFile)).startFile?.folder ?? null, folder);
+    assert.equal((await inspect(names, startFile)).start?.folder ?? null, folder);
   });
 }
 
@@ -65,10 +74,15 @@ test('the start of the start file is read, whatever its length, deflated or stor
     for (const zip of [packed, stored]) {
       for (const source of await toSources(t, zip)) {
         for (const maxStartBytes of [1, 65_536]) {
-          const query = { startFile: 'run.sh', maxStartBytes, maxVerifiedBytes: 0, limits };
-          const { startFile, unpackedBytes } = await inspectInput(source, query);
-          assert.deepEqual(startFile?.firstBytes, text.subarray(0, maxStartBytes), `${maxStartBytes} of ${length}`);
-          assert.ok(unpackedBytes >= length);
+          await withZip(source, limits, async (zip) => {
+            const script = zip.entries.find(({ path }) => path === 'run.sh');
+            assert.ok(script);
+            for (const isVerified of [false, true]) {
+              const start = await readStart(zip, script, maxStartBytes, isVerified);
+              assert.deepEqual(start, text.subarray(0, maxStartBytes), `${maxStartBytes} of ${length}`);
+            }
+            assert.ok(zip.unpackedBytes >= length);
+          });
         }
       }
     }
@@ -83,24 +97,18 @@ const toSources = async (t: TestContext, bytes: Buffer) => {
 
 for (const { name, bytes, message } of forgedZips) {
   test(`a zip ${name} is rejected, unless it is too large to be verified`, async (t) => {
-    const query = { startFile: null, maxStartBytes: 0, limits };
     for (const source of await toSources(t, bytes)) {
-      await assert.rejects(inspectInput(source, { ...query, maxVerifiedBytes: 1_000_000 }), {
-        code: 'invalid_zip',
-        message,
-      });
-      await inspectInput(source, { ...query, maxVerifiedBytes: -1 });
+      await assert.rejects(check(source, 1_000_000), { code: 'invalid_zip', message });
+      await check(source, -1);
     }
   });
 }
 
 test('a changed bit in the contents of a large file is detected, deflated or stored', async (t) => {
   const content = randomBytes(200_000);
-  const query = { startFile: null, maxStartBytes: 0, maxVerifiedBytes: 200_000, limits };
   for (const zip of [await makeZip({ data: content }), rawZip([{ name: 'data', method: 0, content }])]) {
-    for (const source of await toSources(t, zip)) await inspectInput(source, query);
+    for (const source of await toSources(t, zip)) await check(source, 200_000);
     zip.writeUInt8(zip.readUInt8(100_000) ^ 4, 100_000);
-    for (const source of await toSources(t, zip))
-      await assert.rejects(inspectInput(source, query), { code: 'invalid_zip' });
+    for (const source of await toSources(t, zip)) await assert.rejects(check(source, 200_000), { code: 'invalid_zip' });
   }
 });
