@@ -115,7 +115,6 @@ export function createSystemBackend(
       ? createRemoteWorkspaces({
           shell,
           root: workspaceFolder,
-          staging: join(dataFolder, 'staging', name),
           readTimeoutMs: engine.commandTimeoutSeconds * 1000,
           maxEntries,
         })

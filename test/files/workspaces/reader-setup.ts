@@ -54,14 +54,14 @@ export async function assertEntries(workspaces: Workspaces): Promise<void> {
   ]);
 }
 
-type MakeWorkspaces = (root: string, folder: string) => Workspaces;
+type MakeWorkspaces = (root: string) => Workspaces;
 
 /** Creates a workspace on the local disk, with functions that change it and that read it through the reader. */
 export async function openWorkspace(t: TestContext, makeWorkspaces: MakeWorkspaces) {
   const folder = await temporaryFolder(t);
   const root = join(folder, "it's the root");
   const home = join(root, jobId);
-  const workspaces = makeWorkspaces(root, folder);
+  const workspaces = makeWorkspaces(root);
   const at = (...names: string[]) => join(home, 'files', ...names);
   await mkdir(join(folder, 'outside', 'deep', 'more'), { recursive: true });
   for (const name of ['file', 'deep/file', 'deep/more/file'])

@@ -29,11 +29,11 @@ for (let i = 60; i > 0; i -= 1) swap(i - 1);`;
  */
 export async function assertLinksNotFollowed(
   t: TestContext,
-  makeWorkspaces: (root: string, folder: string) => Workspaces,
+  makeWorkspaces: (root: string) => Workspaces,
   measurements: number,
 ): Promise<void> {
   const folder = await temporaryFolder(t);
-  const workspaces = makeWorkspaces(join(folder, 'workspaces'), folder);
+  const workspaces = makeWorkspaces(join(folder, 'workspaces'));
   const outside = join(folder, 'outside');
   await mkdir(join(outside, 'deep'), { recursive: true });
   for (const name of ['bursar.db', 'deep/file']) await writeFile(join(outside, name), 'precious');

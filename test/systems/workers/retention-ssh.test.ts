@@ -92,7 +92,6 @@ test('deletes expired jobs while their ssh host is down, and their files once th
   const workspaces = createRemoteWorkspaces({
     shell,
     root,
-    staging: join(database.folder, 'staging'),
     readTimeoutMs: 30_000,
   });
   const remover = createFileRemover(new Map([['sys', workspaces]]), log);

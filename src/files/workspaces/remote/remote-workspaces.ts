@@ -1,32 +1,26 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir } from 'node:fs/promises';
-import { join, posix } from 'node:path';
-import { pipeline, type Readable } from 'node:stream';
+import { posix } from 'node:path';
+import { pipeline, Readable } from 'node:stream';
 import { chunks } from '../../../domain/chunks.ts';
 import { BursarError } from '../../../domain/errors.ts';
 import type { WorkspaceUsage } from '../../../domain/jobs/file-limits.ts';
 import { createSlots } from '../../../domain/slots.ts';
 import { msPerHour } from '../../../domain/units.ts';
-import { createLocalShell } from '../../../shell/local-shell.ts';
 import type { RunResult, Shell } from '../../../shell/shell.ts';
-import { toFileSystemError } from '../../file-system-errors.ts';
 import { requireJobId } from '../../safe-paths.ts';
-import { unpackZip } from '../../zip/unzip.ts';
 import type { ZipLimits } from '../../zip/zip-entries.ts';
-import type { ZipSource } from '../../zip/zip-source.ts';
+import { type CheckedZip, withZip, type ZipSource } from '../../zip/zip-source.ts';
 import { idleTimeout } from '../file-streams.ts';
-import { removeTree } from '../remove-tree.ts';
 import { toJobIds, type Workspaces } from '../workspaces.ts';
 import { createRemoteReader, type MinRate } from './remote-reader.ts';
-import { commitScript, listScript, measureScript, removeScript, unpackScript } from './write-scripts.ts';
+import { commitScript, discardScript, listScript, measureScript, removeScript, unpackScript } from './write-scripts.ts';
+import { zipToTar } from './zip-to-tar.ts';
 
 export interface RemoteWorkspacesOptions {
   /** Runs commands on the host that has the workspaces. */
   shell: Shell;
   /** The folder of all workspaces: an absolute path on the remote host. */
   root: string;
-  /** A local folder. Zips are checked and unpacked there before anything is sent. */
-  staging: string;
   /** Time limit of a read until its first byte. Clients wait for it. */
   readTimeoutMs: number;
   /** Lists and archives of more files and folders fail. */
@@ -55,11 +49,8 @@ const jobsPerMeasurement = 100;
  * Additional failure: `unavailable` (transient) if the host cannot be reached.
  */
 export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Workspaces {
-  const { shell, root, staging, readTimeoutMs: timeoutMs } = options;
-  // tar packs on this host. The variable keeps macOS from adding metadata files to the archive.
-  const localShell = createLocalShell({ environment: { COPYFILE_DISABLE: '1' } });
+  const { shell, root, readTimeoutMs: timeoutMs } = options;
   const workspacePath = (jobId: string) => posix.join(root, requireJobId(jobId));
-  const stagingPath = (jobId: string) => join(staging, requireJobId(jobId));
 
   const uploads = createSlots(uploadSlots);
   const commands = createSlots({ total: commandConcurrency });
@@ -81,32 +72,29 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
     return result.stdout;
   }
 
-  async function upload(jobId: string, signal: AbortSignal, owner: string, openTar?: () => Promise<Readable>) {
+  /** Unpacks a zip into a folder of its own on the host, which becomes the workspace when it is complete. */
+  async function upload(workspace: string, source: ZipSource | null, limits: ZipLimits, signal: AbortSignal) {
     const action = 'create the workspace of the job';
     const attempt = randomBytes(8).toString('hex');
-    const uploadNow = async () => {
-      const tar = await openTar?.();
-      const kind = tar === undefined ? 'empty' : 'tar';
-      await runScript(action, unpackScript, [workspacePath(jobId), attempt, kind], signal, tar);
-      await runScript(action, commitScript, [workspacePath(jobId), attempt], signal);
-    };
-    await uploads.run(uploadNow, { key: owner, signal });
-  }
-
-  async function packFolder(folder: string, signal: AbortSignal): Promise<Readable> {
-    const tar = await localShell.stream(['tar', '-cf', '-', '-C', folder, '.'], { signal });
-    const message = `The upload of the job's files to ${shell.hostLabel} stalled. Try again later.`;
-    return pipeline(tar, idleTimeout(transferIdleTimeoutMs, message), () => undefined);
-  }
-
-  async function unpackLocally(folder: string, zip: ZipSource, limits: ZipLimits) {
+    const unpack = (kind: 'tar' | 'empty', tar?: Readable) =>
+      runScript(action, unpackScript, [workspace, attempt, kind], signal, tar);
     try {
-      await removeTree(folder);
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      await unpackZip(zip, folder, limits);
+      if (source === null) await unpack('empty');
+      else await withZip(source, limits, (zip) => unpack('tar', openTar(zip)));
     } catch (error) {
-      throw toFileSystemError('unpack the files of the job', error);
+      // After any other error there is a next attempt, which deletes the files of this one.
+      if (error instanceof BursarError && error.code === 'invalid_zip') {
+        await runScript(action, discardScript, [workspace, attempt], signal).catch(() => undefined);
+      }
+      throw error;
     }
+    await runScript(action, commitScript, [workspace, attempt], signal);
+  }
+
+  function openTar(zip: CheckedZip): Readable {
+    const message = `The upload of the job's files to ${shell.hostLabel} stalled. Try again later.`;
+    const tar = Readable.from(zipToTar(zip), { objectMode: false });
+    return pipeline(tar, idleTimeout(transferIdleTimeoutMs, message), () => undefined);
   }
 
   return {
@@ -122,15 +110,8 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
     },
 
     async stage(jobId, zip, limits, signal, owner = '') {
-      const folder = stagingPath(jobId);
-      try {
-        if (zip === null) return await upload(jobId, signal, owner);
-        await unpackLocally(folder, zip, limits);
-        await upload(jobId, signal, owner, () => packFolder(folder, signal));
-      } finally {
-        // Errors are ignored: the next attempt deletes the rest.
-        await removeTree(folder).catch(() => undefined);
-      }
+      const workspace = workspacePath(jobId);
+      await uploads.run(() => upload(workspace, zip, limits, signal), { key: owner, signal });
     },
 
     async measure(jobIds, signal, maxEntries = Number.MAX_SAFE_INTEGER) {
@@ -148,15 +129,12 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
     },
 
     async list(signal) {
-      await mkdir(staging, { recursive: true, mode: 0o700 });
       const list = () => runScript('list the files of jobs', listScript, [root], signal);
       const output = await commands.run(list, { signal });
-      const remoteNames = output.split('\n');
-      return toJobIds([...remoteNames, ...(await readdir(staging))]);
+      return toJobIds(output.split('\n'));
     },
 
     async remove(jobId, signal) {
-      await removeTree(stagingPath(jobId));
       const [action, path] = ['remove the files of a job', workspacePath(jobId)];
       await commands.run(() => runScript(action, removeScript, [path], signal), { signal });
     },

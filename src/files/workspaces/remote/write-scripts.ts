@@ -53,6 +53,9 @@ export const commitScript = script(
   'exit 0',
 );
 
+/** Arguments: workspace, attempt id. Deletes the files of an attempt whose archive was never completed. */
+export const discardScript = script(removalFunctions, 'erase "$1.partial/$2" && rmdir -- "$1.partial"');
+
 /**
  * Arguments: maximum number of entries, workspaces. Prints a line for each workspace: the sum of the sizes of its regular
  * files, as `toChargedBytes` defines them, and the number of everything in it. The size of a file with several hard links

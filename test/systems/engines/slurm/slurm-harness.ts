@@ -55,9 +55,8 @@ export async function slurmSshHarness(options: SlurmHarnessOptions = {}): Promis
     await sshd.close();
     throw error;
   });
-  const staging = join(sshd.folder, 'staging');
   const root = join(harness.cluster.folder, 'workspaces');
-  const workspaces = createRemoteWorkspaces({ shell: harness.shell, root, staging, readTimeoutMs: 30_000 });
+  const workspaces = createRemoteWorkspaces({ shell: harness.shell, root, readTimeoutMs: 30_000 });
   return {
     ...harness,
     async newJob(overrides) {

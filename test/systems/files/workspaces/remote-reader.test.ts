@@ -21,8 +21,7 @@ async function start() {
   const shell = createSshShell(sshd.options);
   return {
     shell,
-    createWorkspaces: (root: string, folder: string) =>
-      createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 300_000 }),
+    createWorkspaces: (root: string) => createRemoteWorkspaces({ shell, root, readTimeoutMs: 300_000 }),
     raceRounds: isLongRun ? 40 : 6,
     close: async () => {
       await shell.close();
@@ -55,7 +54,7 @@ describe('clients of a system over ssh that do not read their downloads', () => 
     await writeFile(join(root, jobId, 'files', 'large'), '');
     await truncate(join(root, jobId, 'files', 'large'), 100_000_000);
     const minRate = { bytesPerSecond: 1, maxPauseMs: 300 };
-    return createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 300_000, minRate });
+    return createRemoteWorkspaces({ shell, root, readTimeoutMs: 300_000, minRate });
   }
   const readSmall = async (workspaces: Workspaces, user: string) => {
     const file = await workspaces.openFile(jobId, ['small'], notAborted, user);
@@ -91,7 +90,7 @@ test('archives of folders with many hard links do not block each other or other 
   const { createWorkspaces, close } = await start();
   t.after(close);
   const folder = await temporaryFolder(t);
-  const workspaces = createWorkspaces(join(folder, 'workspaces'), folder);
+  const workspaces = createWorkspaces(join(folder, 'workspaces'));
   const { directory, stdout } = workspaces.pathsOf(jobId);
   await mkdir(directory, { recursive: true });
   await writeFile(stdout, 'output');

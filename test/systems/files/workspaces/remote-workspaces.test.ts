@@ -39,8 +39,7 @@ function remoteContract(
     async function setUp(t: TestContext, shell = environment.shell) {
       const folder = await temporaryFolder(t);
       const root = join(folder, "it's the root");
-      const staging = join(folder, 'staging');
-      const workspaces = createRemoteWorkspaces({ shell, root, staging, readTimeoutMs: 30_000 });
+      const workspaces = createRemoteWorkspaces({ shell, root, readTimeoutMs: 30_000 });
       const saveZip = async (bytes: Buffer) => {
         const path = join(folder, 'upload.zip');
         await writeFile(path, bytes);
@@ -49,11 +48,11 @@ function remoteContract(
       const stage = async (bytes: Buffer | null) =>
         await workspaces.stage(jobId, bytes === null ? null : await saveZip(bytes), hostileLimits, notAborted);
       const names = async (path = root): Promise<string[]> => await readdir(path).catch(() => []);
-      return { folder, root, staging, workspaces, saveZip, stage, names, paths: workspaces.pathsOf(jobId) };
+      return { folder, root, workspaces, saveZip, stage, names, paths: workspaces.pathsOf(jobId) };
     }
 
     test('stage creates a workspace with the files of the zip, with access only for the owner', async (t) => {
-      const { root, staging, stage, names, paths } = await setUp(t);
+      const { root, stage, names, paths } = await setUp(t);
       await stage(await makeZip({ 'run.sh': { content: 'echo', mode: 0o100755 }, 'data/in': 'hello', 'e/': '' }));
       assert.equal(paths.directory, join(root, jobId, 'files'));
       assert.equal(await readFile(join(paths.directory, 'data/in'), 'utf8'), 'hello');
@@ -62,7 +61,6 @@ function remoteContract(
       assert.equal((await stat(paths.directory)).mode & 0o777, 0o700);
       assert.deepEqual(await names(), [jobId]);
       assert.deepEqual((await names(paths.directory)).sort(), ['data', 'e', 'run.sh']);
-      assert.deepEqual(await names(staging), [], 'staged files are deleted locally');
     });
 
     test('stage without a zip creates an empty folder', async (t) => {
@@ -80,6 +78,14 @@ function remoteContract(
       for (const [path, content] of [...contents, large]) {
         assert.equal(content.equals(await readFile(join(paths.directory, path))), true, path);
       }
+    });
+
+    test('stage keeps long names, long paths and names of other scripts', async (t) => {
+      const { stage, paths } = await setUp(t);
+      const long = `${'d/'.repeat(45)}${'f'.repeat(255)}/${'g'.repeat(120)}`;
+      const names = [long, 'größe/日本語.txt', `${'ö'.repeat(120)}/a`, '-dash', 'a b\'c"', '*'];
+      await stage(await makeZip(Object.fromEntries(names.map((name) => [name, name]))));
+      for (const name of names) assert.equal(await readFile(join(paths.directory, name), 'utf8'), name);
     });
 
     test('stage deletes the files of an interrupted attempt', async (t) => {
@@ -116,12 +122,11 @@ function remoteContract(
       assert.equal(await readFile(join(paths.directory, 'input'), 'utf8'), 'old');
     });
 
-    test('stage rejects invalid zips, and leaves no local or remote files', async (t) => {
-      const { staging, stage, names } = await setUp(t);
+    test('stage rejects invalid zips, and leaves no files', async (t) => {
+      const { stage, names } = await setUp(t);
       for (const { name, bytes } of [...forgedZips, ...hostileZips.slice(0, 6)]) {
         await assert.rejects(stage(bytes), { code: 'invalid_zip' }, name);
         assert.deepEqual(await names(), [], name);
-        assert.deepEqual(await names(staging), [], name);
       }
     });
 
@@ -158,13 +163,12 @@ function remoteContract(
       await assertEntries(workspaces);
     });
 
-    test('list includes jobs with any local or remote files', async (t) => {
-      const { root, staging, workspaces, stage } = await setUp(t);
+    test('list includes jobs with any files', async (t) => {
+      const { root, workspaces, stage } = await setUp(t);
       assert.deepEqual(await workspaces.list(notAborted), []);
       await stage(null);
       for (const name of ['A-1.partial', 'A-2.removed', 'A-1', 'not a job', '.hidden']) await mkdir(join(root, name));
-      await mkdir(join(staging, 'A-3'));
-      assert.deepEqual((await workspaces.list(notAborted)).sort(), ['A-1', 'A-2', 'A-3', jobId]);
+      assert.deepEqual((await workspaces.list(notAborted)).sort(), ['A-1', 'A-2', jobId]);
       for (const id of await workspaces.list(notAborted)) await workspaces.remove(id, notAborted);
       assert.deepEqual(await workspaces.list(notAborted), []);
     });
@@ -191,12 +195,12 @@ function remoteContract(
     });
 
     test('a process killed at any moment of stage leaves a complete workspace or none', async (t) => {
-      const { root, staging, saveZip, workspaces, names, paths } = await setUp(t);
+      const { root, saveZip, workspaces, names, paths } = await setUp(t);
       const files = Array.from({ length: 900 }, (_, i) => [`f${i}`, randomBytes(5000)] as const);
       const zip = await saveZip(await makeZip(Object.fromEntries(files)));
       let kills = 0;
       for (let round = 0; round < 5 || kills === 0; round += 1) {
-        const child = startStaging({ shellOptions: environment.shellOptions, root, staging, jobId, zip });
+        const child = startStaging({ shellOptions: environment.shellOptions, root, jobId, zip });
         const exit = once(child, 'exit');
         // Kills the child after the first file, each round a little later. On a busy machine it may end before.
         const isArriving = async () => (await names(join(root, `${jobId}.partial`))).length > 0;
@@ -224,8 +228,7 @@ function remoteContract(
 
     test('remove and measure do not follow links that a job puts in the place of folders meanwhile', async (t) => {
       const { shell } = environment;
-      const makeWorkspaces = (root: string, folder: string) =>
-        createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 30_000 });
+      const makeWorkspaces = (root: string) => createRemoteWorkspaces({ shell, root, readTimeoutMs: 30_000 });
       await assertLinksNotFollowed(t, makeWorkspaces, 5);
     });
 
@@ -257,21 +260,15 @@ function unprivileged(shell: Shell): Shell {
   return { ...shell, run: (argv, options) => shell.run([...nobody, ...argv], options) };
 }
 
-function startStaging(args: {
-  shellOptions: ShellOptions;
-  root: string;
-  staging: string;
-  jobId: string;
-  zip: ZipSource;
-}) {
+function startStaging(args: { shellOptions: ShellOptions; root: string; jobId: string; zip: ZipSource }) {
   const toImport = (path: string) => JSON.stringify(new URL(`../../../../src/${path}`, import.meta.url));
   const script = `
     const { createRemoteWorkspaces } = await import(${toImport('files/workspaces/remote/remote-workspaces.ts')});
     const { createSshShell } = await import(${toImport('shell/ssh-shell.ts')});
     const { createLocalShell } = await import(${toImport('shell/local-shell.ts')});
-    const { shellOptions, root, staging, jobId, zip } = JSON.parse(process.argv[1]);
+    const { shellOptions, root, jobId, zip } = JSON.parse(process.argv[1]);
     const shell = shellOptions.ssh ? createSshShell(shellOptions.ssh) : createLocalShell({ environment: {} });
-    await createRemoteWorkspaces({ shell, root, staging, readTimeoutMs: 30_000 }).stage(jobId, zip, ${JSON.stringify(hostileLimits)}, new AbortController().signal);`;
+    await createRemoteWorkspaces({ shell, root, readTimeoutMs: 30_000 }).stage(jobId, zip, ${JSON.stringify(hostileLimits)}, new AbortController().signal);`;
   const argv = ['--input-type=module', '--eval', script, JSON.stringify(args)];
   return spawn(process.execPath, argv, { stdio: 'inherit' });
 }
@@ -301,13 +298,13 @@ test('uploads of one user that hang do not block those of another user', async (
     run: (argv, options) => shell.run(hangs(argv) ? ['sleep', '1000'] : argv, options),
   };
   const folder = await temporaryFolder(t);
-  const paths = { root: join(folder, 'workspaces'), staging: join(folder, 'staging') };
-  const workspaces = createRemoteWorkspaces({ shell: hangingShell, ...paths, readTimeoutMs: 30_000 });
+  const root = join(folder, 'workspaces');
+  const workspaces = createRemoteWorkspaces({ shell: hangingShell, root, readTimeoutMs: 30_000 });
   const hanging = [1, 2, 3, 4].map((n) =>
     assert.rejects(workspaces.stage(`HANGING-${n}`, null, hostileLimits, stopping.signal, '1')),
   );
   await workspaces.stage(jobId, null, hostileLimits, AbortSignal.timeout(30_000), '2');
-  assert.deepEqual(await readdir(paths.root), [jobId]);
+  assert.deepEqual(await readdir(root), [jobId]);
   stopping.abort();
   await Promise.all(hanging);
 });
@@ -325,7 +322,7 @@ test('measure counts 0 for a workspace that is removed meanwhile, and measures t
   await writeFile(join(folder, 'bin/find'), find, { mode: 0o755 });
   const shell = createLocalShell({ environment: { PATH: `${join(folder, 'bin')}:/usr/bin:/bin` } });
   t.after(() => shell.close());
-  const workspaces = createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 30_000 });
+  const workspaces = createRemoteWorkspaces({ shell, root, readTimeoutMs: 30_000 });
   assert.deepEqual(
     [...(await workspaces.measure(['GONE', 'OTHER'], notAborted))],
     [
