@@ -1,7 +1,7 @@
 // Imports point inward (docs/architecture.md, "Modules"). Each layer lists the layers that it may import.
 const mayImport = {
   domain: [],
-  config: ['domain'],
+  config: ['domain', 'engines'],
   contract: ['domain'],
   store: ['domain', 'config'],
   metrics: [],
@@ -15,6 +15,9 @@ const mayImport = {
   http: ['domain', 'config', 'contract', 'services', 'metrics', 'tracing'],
   doctor: ['domain', 'config', 'engines', 'files', 'shell'],
 };
+
+/** The part of the engines that clients have too. */
+const commandLanguages = '^src/engines/(command-languages|[^/]+/[^/]+-language)\\.ts$';
 
 const layers = Object.entries(mayImport).map(([layer, allowed]) => ({
   name: `${layer}-imports-inward`,
@@ -51,10 +54,13 @@ module.exports = {
     {
       name: 'users-commands-have-no-server-code',
       comment:
-        'users run these commands without a server: they import the client, the domain, the contract and the zip rules',
+        'users run these commands without a server: they import the client, the domain, the contract, the zip rules and the command languages',
       severity: 'error',
       from: { path: '^src/cli/(user/|user-program|run-program|host)' },
-      to: { path: '^src/', pathNot: '^src/(cli/(user/|run-program|host)|domain/|contract/|files/zip/)' },
+      to: {
+        path: '^src/',
+        pathNot: ['^src/(cli/(user/|run-program|host)|domain/|contract/|files/zip/)', commandLanguages],
+      },
     },
     {
       name: 'features-are-independent',
@@ -72,10 +78,31 @@ module.exports = {
     },
     {
       name: 'web-has-no-server-code',
-      comment: 'the web page imports the client, the domain and the zip rules',
+      comment: 'the web page imports the client, the domain, the zip rules and the command languages',
       severity: 'error',
       from: { path: '^web/src/' },
-      to: { path: '^src/', pathNot: '^src/(domain|files/zip)/' },
+      to: { path: '^src/', pathNot: ['^src/(domain|files/zip)/', commandLanguages] },
+    },
+    {
+      name: 'command-languages-are-pure',
+      comment: 'the web page and the commands of users import them',
+      severity: 'error',
+      from: { path: commandLanguages },
+      to: { pathNot: ['^src/domain/', commandLanguages] },
+    },
+    {
+      name: 'engines-are-independent',
+      comment: 'common parts are in src/engines/batch and src/engines/sandbox',
+      severity: 'error',
+      from: { path: '^src/engines/([^/]+)/' },
+      to: { path: '^src/engines/[^/]+/', pathNot: ['^src/engines/($1|batch|sandbox)/', commandLanguages] },
+    },
+    {
+      name: 'only-the-registry-knows-engines',
+      comment: 'everything else uses the definition of an engine, src/engines/definition.ts',
+      severity: 'error',
+      from: { path: '^src/', pathNot: ['^src/engines/[^/]+/', '^src/engines/registry\\.ts$'] },
+      to: { path: '^src/engines/[^/]+/', pathNot: ['^src/engines/(batch|sandbox)/', commandLanguages] },
     },
     {
       name: 'queries-are-in-store',

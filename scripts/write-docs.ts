@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ConfigSchema } from '../src/config/schema.ts';
-import { engineSchemas } from '../src/config/system-schema.ts';
+import { engines } from '../src/engines/registry.ts';
 import { errorReference } from '../src/http/openapi/error-reference.ts';
 import { clientFiles } from './client-types.ts';
 import { commandLineReference } from './command-line-reference.ts';
@@ -61,10 +61,10 @@ This page is generated from the schema in \`src/config/schema.ts\` by \`npm run 
 | key | type | default | meaning |
 |---|---|---|---|
 ${tableRows(ConfigSchema as unknown as SchemaNode, '').join('\n')}
-${Object.entries(engineSchemas).map(engineReference).join('')}`;
+${Object.entries(engines).map(engineReference).join('')}`;
 }
 
-function engineReference([kind, schema]: [string, unknown]): string {
+function engineReference([kind, { schema }]: [string, { schema: unknown }]): string {
   const node = schema as SchemaNode;
   return `
 ## \`engine: { kind: ${kind} }\`

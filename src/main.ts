@@ -7,17 +7,13 @@ import { createApi } from './composition/api.ts';
 import { type InstanceDatabase, openInstanceDatabase, type Role } from './composition/database.ts';
 import { observeDatabase } from './composition/database-metrics.ts';
 import { createDependencies } from './composition/dependencies.ts';
-import {
-  findExposedConfigFile,
-  readConfiguredIsolation,
-  resolveIsolation,
-  type SystemIsolation,
-} from './composition/isolation.ts';
+import { findExposedConfigFile, readConfiguredIsolation, resolveIsolation } from './composition/isolation.ts';
 import { createSystemBackend } from './composition/systems.ts';
 import { openTracing } from './composition/tracing.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
 import { notIsolatedWarning } from './domain/systems/isolation.ts';
+import type { SystemIsolation } from './engines/definition.ts';
 import { type Certificate, readCertificate } from './http/server/certificate.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import { syncProjects } from './services/identity/enrolment.ts';

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { BatchIsolation } from '../../src/engines/batch/resolve-isolation.ts';
 import type { EngineJob } from '../../src/engines/engine.ts';
 import { type RunSettings, runJob } from '../../src/engines/local/run-job.ts';
-import type { SlurmIsolation } from '../../src/engines/slurm/isolation.ts';
 import { buildWrapperScript } from '../../src/engines/slurm/wrapper.ts';
 import { localSandbox, slurmIsolation } from '../../test/support/bubblewrap.ts';
 import type { Benchmark } from '../benchmark.ts';
@@ -51,7 +51,7 @@ export const isolation: Benchmark = {
       return (performance.now() - startedAt) / 1000;
     }
 
-    async function runWrapperSeconds(isolation: SlurmIsolation | null): Promise<number> {
+    async function runWrapperSeconds(isolation: BatchIsolation | null): Promise<number> {
       const cwd = await mkdtemp(join(folder, 'slurm-'));
       const workspace = { ...job.workspace, directory: cwd };
       const script = `${cwd}.sh`;

@@ -6,6 +6,7 @@ import { toHpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
 import { bytesPerKb } from '../domain/units.ts';
+import type { SystemIsolation } from '../engines/definition.ts';
 import { createSpool, spoolFolder } from '../files/spool/spool.ts';
 import { createFileRemover } from '../files/workspaces/file-remover.ts';
 import type { Metrics } from '../metrics/metrics.ts';
@@ -16,7 +17,6 @@ import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
 import { openSecretKey, toSecretKey } from '../webhooks/secret-key.ts';
 import { createSender } from '../webhooks/send.ts';
 import type { InstanceDatabase } from './database.ts';
-import type { SystemIsolation } from './isolation.ts';
 import { createSystemBackend } from './systems.ts';
 
 /** The dependencies that the API and the workers share. */

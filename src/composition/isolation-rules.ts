@@ -2,18 +2,18 @@ import { isLoopback } from '../config/loopback.ts';
 import type { SystemConfig } from '../config/system-schema.ts';
 import type { FieldError } from '../domain/errors.ts';
 import { type Isolation, isInside } from '../domain/systems/isolation.ts';
-
-export const installBubblewrap =
-  'Install bubblewrap (apt-get install bubblewrap, or dnf install bubblewrap) and allow it to create user namespaces; ' +
-  'docs/security.md says how.';
+import { engineOf } from '../engines/registry.ts';
+import { installBubblewrap } from '../engines/sandbox/host.ts';
 
 /** How to isolate the jobs of a system that are not isolated. */
-function isolateJobs({ settings: { isolation, scheduler, engine } }: SystemToCheck): string {
-  const settings = [
-    ...(isolation === 'none' || engine.kind === 'slurm' ? ['isolation: bubblewrap'] : []),
+function isolateJobs({ settings }: SystemToCheck): string {
+  const { isolation, scheduler } = settings;
+  const keys = [
+    // On a cluster, auto never counts as isolated.
+    ...(isolation === 'none' || !runsHere(settings) ? ['isolation: bubblewrap'] : []),
     ...(scheduler ? ['scheduler: false'] : []),
   ];
-  const set = settings.length === 0 ? '' : `Set ${settings.join(' and ')}. `;
+  const set = keys.length === 0 ? '' : `Set ${keys.join(' and ')}. `;
   return `Or isolate jobs: ${set}${installBubblewrap}`;
 }
 
@@ -44,11 +44,10 @@ export function findIsolationRefusals(start: StartToCheck): FieldError[] {
   const sharing = systems.filter(sharesAccount);
   const isNewInstallation = isShippedConfig && isLoopback(host);
   const strict = sharing.filter(({ settings }) => settings.isolation !== 'auto' || !isNewInstallation);
-  const local = (system: SystemToCheck) => system.settings.engine.kind === 'local';
-  const sshSystem = systems.find(({ settings: { engine } }) => engine.kind === 'slurm' && engine.ssh !== undefined);
+  const sshSystem = systems.find(({ settings: { engine } }) => engine.ssh !== undefined);
   return [
     ...strict
-      .filter((system) => isRoot && local(system))
+      .filter(({ settings }) => isRoot && runsHere(settings))
       .map((system) => ({
         field: `systems.${system.name}.engine.runAs`,
         message:
@@ -68,7 +67,7 @@ export function findIsolationRefusals(start: StartToCheck): FieldError[] {
       field: `systems.${system.name}`,
       message:
         `its jobs are not isolated and could use the ssh key of ${sshSystem?.name}. Run the two systems with two ` +
-        `Bursars under different accounts${local(system) ? ', or set engine.runAs to an account for jobs' : ''}. ` +
+        `Bursars under different accounts${runsHere(system.settings) ? ', or set engine.runAs to an account for jobs' : ''}. ` +
         isolateJobs(system),
     })),
   ];
@@ -76,6 +75,8 @@ export function findIsolationRefusals(start: StartToCheck): FieldError[] {
 
 /** True if a job has the account of Bursar on a host with Bursar's files. */
 function sharesAccount({ settings: { engine }, inEffect }: SystemToCheck): boolean {
-  if (inEffect.kind !== 'none') return false;
-  return engine.kind === 'local' ? engine.runAs === undefined : engine.ssh === undefined;
+  return inEffect.kind === 'none' && engine.runAs === undefined && engine.ssh === undefined;
 }
+
+/** Whether jobs run on the host of Bursar. */
+const runsHere = (settings: SystemToCheck['settings']) => engineOf(settings).scheduler === undefined;

@@ -1,4 +1,5 @@
 import type { HpcSystem } from '../domain/systems/system.ts';
+import { engineOf } from '../engines/registry.ts';
 import type { Config } from './schema.ts';
 
 /** Converts the configured systems to domain objects, by name. */
@@ -6,7 +7,7 @@ export function toHpcSystems(config: Config): ReadonlyMap<string, HpcSystem> {
   return new Map(
     Object.entries(config.systems).map(([name, system]) => [
       name,
-      { ...system, name, engine: system.engine.kind } as HpcSystem,
+      { ...system, name, commandLanguage: engineOf(system).commandLanguage } as HpcSystem,
     ]),
   );
 }

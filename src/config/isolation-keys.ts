@@ -1,12 +1,16 @@
 import { posix } from 'node:path';
 import { isInside } from '../domain/systems/isolation.ts';
+import { engineOf } from '../engines/registry.ts';
 import type { SystemConfig } from './system-schema.ts';
 
 /** Returns the errors in the keys about the isolation of jobs, as pairs of key and message. */
 export function findIsolationErrors(system: SystemConfig): [string, string][] {
   const errors: [string, string][] = [];
-  if (system.scheduler && system.engine.kind !== 'slurm') {
-    errors.push(['scheduler', 'must be false: only a system with engine.kind slurm has the commands of Slurm']);
+  if (system.scheduler && engineOf(system).scheduler === undefined) {
+    errors.push([
+      'scheduler',
+      `must be false: with engine.kind ${system.engine.kind} there is no scheduler whose commands jobs could use`,
+    ]);
   }
   // Otherwise the operator would take the network for closed while it is open.
   if (!system.network && system.isolation !== 'bubblewrap') {

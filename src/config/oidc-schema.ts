@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { section } from './system-schema.ts';
+import { section } from '../engines/settings.ts';
 
 const Claims = section(
   'The claims that describe a user. A dot leads into an object, as in `realm_access.roles`; a claim of that very name has precedence.',

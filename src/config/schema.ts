@@ -1,7 +1,8 @@
 import Type, { type Static } from 'typebox';
+import { positiveInt, section } from '../engines/settings.ts';
 import { OidcProvider } from './oidc-schema.ts';
 import type { ResolvedReferences, referencesKey } from './references.ts';
-import { positiveInt, System, type SystemConfig, section } from './system-schema.ts';
+import { System, type SystemConfig } from './system-schema.ts';
 
 /**
  * The schema of the configuration. It validates the file and supplies the defaults; docs/configuration.md is generated

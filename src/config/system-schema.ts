@@ -1,12 +1,7 @@
-import Type, { type Static, type TProperties } from 'typebox';
-
-/** A group of keys. Leaving the whole group out gives each key its default. */
-export function section<Fields extends TProperties>(description: string, fields: Fields) {
-  return Type.Object(fields, { description, additionalProperties: false, default: {} });
-}
-
-export const positiveInt = (defaultValue: number, description: string) =>
-  Type.Integer({ minimum: 1, default: defaultValue, description });
+import Type, { type Static } from 'typebox';
+import type { EngineSettings } from '../engines/definition.ts';
+import { engines } from '../engines/registry.ts';
+import { positiveInt, section } from '../engines/settings.ts';
 
 const stageName = (name: string) => Type.String({ minLength: 1, maxLength: 32, default: name });
 
@@ -104,16 +99,6 @@ const Grant = section('Grant of each new member.', {
   spaceKb: Type.Integer({ minimum: 0, default: 10_000_000, description: 'Space, in KB (1,000 bytes).' }),
 });
 
-const Site = section('Slurm options of the jobs. Those of a project override those of its system.', {
-  partition: Type.Optional(Type.String({ description: 'Slurm partition.' })),
-  account: Type.Optional(Type.String({ description: 'Slurm account.' })),
-  qos: Type.Optional(Type.String({ description: 'Slurm quality of service.' })),
-  constraint: Type.Optional(Type.String({ description: 'Required node features.' })),
-  extraOptions: Type.Optional(
-    Type.Array(Type.String({ pattern: '^--?\\w' }), { description: 'Additional sbatch options, passed on unchanged.' }),
-  ),
-});
-
 const Project = Type.Object(
   {
     name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'Name in URL paths.' }),
@@ -132,105 +117,34 @@ const Project = Type.Object(
       }),
     ),
     site: Type.Optional(
-      Type.Object(Site.properties, {
-        additionalProperties: false,
-        description: 'Slurm options of the jobs of this project.',
-      }),
+      Type.Object(
+        {},
+        {
+          additionalProperties: true,
+          description:
+            'Scheduler options of the jobs of this project. They override those of `engine.site`, and have the same keys.',
+        },
+      ),
     ),
   },
   { additionalProperties: false },
 );
 
-const LocalEngine = section('Runs jobs as processes on the host of Bursar.', {
-  kind: Type.Literal('local', { default: 'local' }),
-  cores: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      description:
-        'Cores for all jobs together. A job that requests more uses all of them. Default: the cores of the host.',
-    }),
-  ),
-  memoryMb: positiveInt(4096, 'Maximum memory of one job, in MB.'),
-  outputKb: positiveInt(100_000, 'Maximum output of one job on each of stdout and stderr, in KB.'),
-  killGraceSeconds: positiveInt(5, 'Time between SIGTERM and SIGKILL when a job is stopped, in seconds.'),
-  workspaceFolder: Type.Optional(
-    Type.String({ pattern: '^/', description: 'Folder for workspaces. Default: `workspaces` in the data folder.' }),
-  ),
-  runAs: Type.Optional(
-    Type.String({
-      pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]*$',
-      description:
-        'Name of the account that jobs run as. It needs a group of its own, with no other member. Bursar must then run as ' +
-        'root. Default: the account of Bursar.',
-    }),
-  ),
-  acceptJobsFromTheNetwork: Type.Boolean({
-    default: false,
-    description:
-      'Must be true for Bursar to listen on an address other than loopback, because this engine runs code ' +
-      'of the callers on the host of Bursar.',
-  }),
-});
-
-const Ssh = Type.Object(
-  {
-    host: Type.String({ pattern: '^[\\w.:-]+$', description: 'Host name, or an alias from ssh_config.' }),
-    user: Type.Optional(Type.String({ pattern: '^[\\w.-]+$', description: 'User name of the service account.' })),
-    port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535 })),
-    configFile: Type.Optional(
-      Type.String({ description: 'Path of an ssh_config file. Default: that of the user who runs Bursar.' }),
-    ),
-    knownHostsFile: Type.Optional(Type.String({ description: 'Path of a known_hosts file with the key of the host.' })),
-    identityFile: Type.Optional(Type.String({ description: 'Path of the private key.' })),
-    connectTimeoutSeconds: positiveInt(10, 'Connection timeout, in seconds.'),
-  },
-  { additionalProperties: false, description: 'Runs the Slurm commands over ssh. Default: on the host of Bursar.' },
-);
-
-const SlurmEngine = section('Submits jobs to a Slurm cluster with its command line tools.', {
-  kind: Type.Literal('slurm'),
-  ssh: Type.Optional(Ssh),
-  workspaceFolder: Type.Optional(
-    Type.String({
-      pattern: '^/',
-      description: 'Folder for workspaces; the path must be the same on all nodes. Default: in the data folder.',
-    }),
-  ),
-  environment: Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }), Type.String(), {
-    additionalProperties: false,
-    default: {},
-    description: 'Environment variables of the Slurm commands, such as `SLURM_CONF`.',
-  }),
-  accounting: Type.Enum(['sacct', 'completion', 'none'], {
-    default: 'sacct',
-    description:
-      'Source of information about jobs that have left the queue: slurmdbd (`sacct`), the job completion file ' +
-      '(`completion`), or no source (`none`).',
-  }),
-  commandTimeoutSeconds: positiveInt(
-    30,
-    'Timeout of one Slurm command and, with `ssh`, of a request for files or logs until their first byte, in seconds.',
-  ),
-  missingAlarmSeconds: positiveInt(
-    900,
-    'After how many seconds Bursar raises an alarm about a job that Slurm does not report.',
-  ),
-  site: Site,
-});
-
-/** The settings of each kind of engine. */
-export const engineSchemas = { local: LocalEngine, slurm: SlurmEngine };
-
 const Engine = Type.Object(
   {
-    kind: Type.Enum(['local', 'slurm'], {
-      default: 'local',
-      description:
-        '`local` runs processes on this host, `slurm` submits to a Slurm cluster. The other keys of each kind are listed below.',
+    kind: Type.Enum(Object.keys(engines), {
+      default: Object.keys(engines)[0],
+      description: `${describeEngines()} The other keys of each kind are listed below.`,
     }),
   },
   { additionalProperties: true, default: {} },
 );
+
+function describeEngines(): string {
+  return Object.entries(engines)
+    .map(([kind, { schema }]) => `\`${kind}\`: ${schema.description}`)
+    .join(' ');
+}
 
 export const System = Type.Object(
   {
@@ -261,8 +175,8 @@ export const System = Type.Object(
     scheduler: Type.Boolean({
       default: false,
       description:
-        'Slurm only: whether isolated jobs can use the commands of Slurm. Through them a job can leave its isolation, so ' +
-        'that the system counts as not isolated.',
+        'On a cluster: whether isolated jobs can use the commands of its scheduler. Through them a job can leave its ' +
+        'isolation, so that the system counts as not isolated.',
     }),
     watchSeconds: Type.Number({
       minimum: 0.1,
@@ -290,8 +204,9 @@ export const System = Type.Object(
     }),
     submittedJobsPerUser: positiveInt(
       1000,
-      'Maximum number of jobs of one user that the engine has at the same time; the others wait in Bursar. With Slurm, set ' +
-        'it well below the `MaxSubmitJobs` of the account, so that one user cannot fill the queue; the doctor checks that.',
+      'Maximum number of jobs of one user that the engine has at the same time; the others wait in Bursar. On a cluster, set ' +
+        'it well below the number of jobs that the account may have there, so that one user cannot fill the queue; the ' +
+        'doctor checks that.',
     ),
     stages: Stages,
     jobId: JobId,
@@ -315,6 +230,4 @@ export const System = Type.Object(
   { additionalProperties: false },
 );
 
-export type LocalEngineConfig = Static<typeof LocalEngine>;
-export type SlurmEngineConfig = Static<typeof SlurmEngine>;
-export type SystemConfig = Omit<Static<typeof System>, 'engine'> & { engine: LocalEngineConfig | SlurmEngineConfig };
+export type SystemConfig = Omit<Static<typeof System>, 'engine'> & { engine: EngineSettings };

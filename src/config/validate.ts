@@ -4,6 +4,7 @@ import { closest } from 'fastest-levenshtein';
 import ipaddr from 'ipaddr.js';
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import { placeholderPattern } from '../domain/jobs/tool-command.ts';
+import { engineOf } from '../engines/registry.ts';
 import { parseDatabaseUrl } from './database-url.ts';
 import { findIsolationErrors } from './isolation-keys.ts';
 import { isLoopback } from './loopback.ts';
@@ -19,10 +20,8 @@ import { findParameterError, findPlaceholderError } from './tool-parameters.ts';
  */
 export function validateConfig(value: unknown, source: string, references?: ResolvedReferences): Config {
   const config = structuredClone(value);
-  const validate = schemaValidator('config');
-  const schemaErrors = validate(config)
-    ? validateEngines(config)
-    : (validate.errors ?? []).flatMap((error) => toFieldErrors(error));
+  const configErrors = findSchemaErrors('config', config, '');
+  const schemaErrors = configErrors.length > 0 ? configErrors : validateEngines(config as Config);
   const fields = schemaErrors.length > 0 ? schemaErrors : validateConsistency(config as Config, references);
   if (fields.length > 0) {
     throw invalidConfig(
@@ -49,14 +48,21 @@ function withoutValues({ field, message }: FieldError, { byPath, byValue }: Reso
   return { field, message: isWrongType ? `${safe}, and a reference is always text: write the value itself` : safe };
 }
 
+/** Sets the defaults too. */
+function findSchemaErrors(schema: string, value: unknown, path: string): FieldError[] {
+  const validate = schemaValidator(schema);
+  if (validate === undefined) return [{ field: path, message: 'is not a known key' }];
+  return validate(value) ? [] : (validate.errors ?? []).flatMap((error) => toFieldErrors(error, path));
+}
+
 /** Each kind of engine has its own keys and defaults. */
-function validateEngines(config: unknown): FieldError[] {
-  const { systems } = config as Config;
-  return Object.entries(systems).flatMap(([name, { engine }]) => {
-    const validateEngine = schemaValidator(engine.kind);
-    if (validateEngine(engine)) return [];
-    return (validateEngine.errors ?? []).flatMap((error) => toFieldErrors(error, `systems.${name}.engine`));
-  });
+function validateEngines({ systems }: Config): FieldError[] {
+  return Object.entries(systems).flatMap(([name, { engine, projects }]) => [
+    ...findSchemaErrors(engine.kind, engine, `systems.${name}.engine`),
+    ...projects.flatMap(({ site }, index) =>
+      site === undefined ? [] : findSchemaErrors(`${engine.kind}_site`, site, `systems.${name}.projects.${index}.site`),
+    ),
+  ]);
 }
 
 /** Checks that a JSON schema cannot express. */
@@ -71,13 +77,8 @@ function validateConsistency(config: Config, references: ResolvedReferences | un
   ];
   for (const [name, system] of Object.entries(config.systems)) {
     const add = (field: string, message: string) => errors.push({ field: `systems.${name}.${field}`, message });
-    const { engine } = system;
-    if (engine.kind === 'local' && !engine.acceptJobsFromTheNetwork && !isLoopback(config.server.host)) {
-      add(
-        'engine.acceptJobsFromTheNetwork',
-        `must be true to listen on ${config.server.host}: the local engine runs code of the callers on this host`,
-      );
-    }
+    const networkHost = isLoopback(config.server.host) ? null : config.server.host;
+    for (const [key, message] of engineOf(system).findErrors(system.engine, networkHost)) add(`engine.${key}`, message);
     for (const [key, message] of findIsolationErrors(system)) add(key, message);
     const projectNames = system.projects.map(({ name: projectName }) => projectName);
     const duplicate = projectNames.find((project, index) => projectNames.indexOf(project) !== index);
@@ -87,9 +88,6 @@ function validateConsistency(config: Config, references: ResolvedReferences | un
     }
     if (system.kind === 'batch' && Object.keys(system.tools).length > 0) {
       add('tools', 'must be empty on a system of kind batch; only a system of kind tool has tools');
-    }
-    if (engine.kind === 'slurm' && engine.ssh !== undefined && engine.workspaceFolder === undefined) {
-      add('engine.workspaceFolder', 'is required with ssh: set it to a folder on the cluster');
     }
     for (const limit of ['nodes', 'coresPerNode', 'runtimeHours'] as const) {
       if (system.defaults[limit] > system.limits[limit]) add(`defaults.${limit}`, `must not exceed limits.${limit}`);

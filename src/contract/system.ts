@@ -28,6 +28,9 @@ export const SystemSchema = Type.Object(
     kind: Type.Enum(['batch', 'tool'], {
       description: '`batch`: the Payload needs a `command`. `tool`: it needs a `tool`.',
     }),
+    command_language: Type.String({
+      description: 'The submit command that a `command` may be, and whose directives are read in scripts: `sbatch`.',
+    }),
     default_project: Type.String(),
     charge: Type.Enum(['core', 'node', 'wall'], {
       description: 'Unit of `time_left`: core-seconds, node-seconds, or wall-clock seconds.',
@@ -78,6 +81,7 @@ export const SystemSchema = Type.Object(
         hpc: 'hpc_one',
         project_hpc: 'HPC_ONE',
         kind: 'batch',
+        command_language: 'sbatch',
         default_project: 'proj_hpc_one_01',
         charge: 'core',
         limits: { nodes: 64, cores_per_node: 128, runtime: 48 },
@@ -129,6 +133,7 @@ export function publicSystem(fields: SystemFields): Static<typeof SystemSchema> 
     hpc: system.name,
     project_hpc: publicSystemName(system.name),
     kind: system.kind,
+    command_language: system.commandLanguage.name,
     default_project: fields.defaultProject,
     charge: system.charge,
     limits: publicLimits(system.limits),

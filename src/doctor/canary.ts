@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { doctorJobPrefix } from '../domain/jobs/job.ts';
+import { type Check, Warning } from '../domain/systems/finding.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
-import type { Engine, SiteOptions } from '../engines/engine.ts';
+import type { SchedulerNames } from '../engines/definition.ts';
+import type { Engine } from '../engines/engine.ts';
 import type { Workspaces } from '../files/workspaces/workspaces.ts';
-import { type Check, Warning } from './finding.ts';
 import { type ForbiddenFolders, isolationCanary, parseIsolationCanary } from './isolation-canary.ts';
 
 const unpackLimits = { maxEntries: 1, maxUnpackedBytes: 0, maxRatio: 1 };
@@ -14,14 +15,13 @@ const pollIntervalMs = 200;
 export interface CanaryTarget {
   engine: Engine;
   workspaces: Workspaces;
-  site: SiteOptions;
+  site: object;
   /** Name of the host that has the workspaces, for messages. */
   host: string;
   /** Reads the last line of an output file of the job. */
   readLastLine(path: string): Promise<string>;
   isolation: Isolation;
-  /** Whether the system has `srun`, whose tasks must be isolated too. */
-  hasTasks: boolean;
+  scheduler: SchedulerNames | undefined;
   /** Folders that an isolated job must not reach, in addition to the workspaces of other jobs. */
   forbidden: Omit<ForbiddenFolders, 'neighbour'>;
 }
@@ -47,12 +47,12 @@ export async function checkWorkspace(check: Check, { workspaces, host }: Pick<Ca
  * workspace of another job, the home of the account and Bursar's data.
  */
 export async function runCanaryJob(check: Check, target: CanaryTarget, timeoutMs: number): Promise<void> {
-  const { engine, workspaces } = target;
+  const { engine, workspaces, scheduler } = target;
   const jobId = newJobId();
   const neighbour = newJobId();
   let reached: string[] = [];
   const fix =
-    'Read what the job printed, and what the system reports about it ("squeue" shows why a job waits). ' +
+    `Read what the job printed, and what the system reports about it${scheduler === undefined ? '' : ` ("${scheduler.listCommand}" shows why a job waits)`}. ` +
     'On a cluster: check that its nodes see the workspace folder under the same path, and that the account can write there.';
   const succeeded = await check('a canary job runs', fix, async () => {
     for (const id of [jobId, neighbour])
@@ -69,7 +69,7 @@ export async function runCanaryJob(check: Check, target: CanaryTarget, timeoutMs
 
 function checkIsolation(
   check: Check,
-  { isolation, hasTasks }: Pick<CanaryTarget, 'isolation' | 'hasTasks'>,
+  { isolation, scheduler }: Pick<CanaryTarget, 'isolation' | 'scheduler'>,
   reached: readonly string[],
 ): Promise<boolean> {
   const list = reached.join(', ');
@@ -81,7 +81,8 @@ function checkIsolation(
   const fix = 'Do not let users in. Check readOnly of the system, and where the data folder and the workspaces are.';
   return check('jobs are isolated', fix, async () => {
     if (reached.length > 0) throw new Error(`a job could reach ${list}`);
-    const who = hasTasks ? 'a job and a task of srun' : 'a job';
+    const [command] = scheduler?.taskCommand?.split(' ', 1) ?? [];
+    const who = command === undefined ? 'a job' : `a job and a task of ${command}`;
     return `${who} could not reach the workspace of another job, the home of the account and the data of Bursar`;
   });
 }
@@ -90,10 +91,10 @@ function checkIsolation(
 const newJobId = () => `${doctorJobPrefix}${randomUUID().replaceAll('-', '').toUpperCase()}`;
 
 async function runToEnd(target: CanaryTarget, jobId: string, neighbour: string, deadline: number) {
-  const { engine, workspaces, site, readLastLine, isolation, hasTasks, forbidden } = target;
+  const { engine, workspaces, site, readLastLine, isolation, scheduler, forbidden } = target;
   const workspace = workspaces.pathsOf(jobId);
   const folders = { ...forbidden, neighbour: workspaces.pathsOf(neighbour).directory };
-  const line = isolationCanary(folders, hasTasks && isolation.kind !== 'none');
+  const line = isolationCanary(folders, isolation.kind === 'none' ? undefined : scheduler?.taskCommand);
   const command = { kind: 'line', line } as const;
   const job = { jobId, nodes: 1, coresPerNode: 1, runtimeSeconds: 60, command, workspace, site };
   const refs = new Map([[jobId, await engine.submit(job, AbortSignal.timeout(stepTimeoutMs))]]);

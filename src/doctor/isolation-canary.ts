@@ -11,11 +11,11 @@ export interface ForbiddenFolders {
 }
 
 /**
- * A shell command that tries to read and to write folders that are none of the job's business, itself and, with `inTask`, in a
- * task of `srun`. Its last line of output is `alive`, or `reached` with the names of the folders that it reached. An isolated job may
+ * A shell command that tries to read and to write folders that are none of the job's business, itself and, with `taskCommand`, in a
+ * task that this command starts. Its last line of output is `alive`, or `reached` with the names of the folders that it reached. An isolated job may
  * find a folder of that name, read-only and with nothing in it but the way to its own workspace: that is not reached.
  */
-export function isolationCanary({ neighbour, home, data }: ForbiddenFolders, inTask: boolean): string {
+export function isolationCanary({ neighbour, home, data }: ForbiddenFolders, taskCommand?: string): string {
   const attempts = {
     'the workspace of another job': `[ -e ${quoteForBash(neighbour)} ]`,
     'the home of the account': isAnyReached(home),
@@ -26,9 +26,11 @@ export function isolationCanary({ neighbour, home, data }: ForbiddenFolders, inT
     Object.entries(attempts)
       .map(([name, attempt]) => `if ${attempt}; then printf %s '; ${name}${suffix}'; fi`)
       .join('\n');
-  const task = `reached=$reached$(srun -N1 -n1 bash -c ${quoteForBash(tryAll(' (by a task of srun)'))}) || exit`;
+  const inTask = ` (by a task of ${taskCommand?.split(' ', 1)})`;
+  const task =
+    taskCommand === undefined ? [] : [`reached=$reached$(${taskCommand} ${quoteForBash(tryAll(inTask))}) || exit`];
   const end = `if [ -n "$reached" ]; then echo "reached\${reached#;}"; else echo alive; fi`;
-  return ['touch canary || exit', `reached=$(${tryAll('')})`, ...(inTask ? [task] : []), end].join('\n');
+  return ['touch canary || exit', `reached=$(${tryAll('')})`, ...task, end].join('\n');
 }
 
 /** Returns what a canary reached; null if it did not run as it should. */

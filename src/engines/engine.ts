@@ -4,16 +4,6 @@ import type { JobCommand } from '../domain/jobs/job.ts';
 import type { Observation } from '../domain/jobs/transition.ts';
 import type { WorkspacePaths } from '../files/workspaces/workspaces.ts';
 
-/** Scheduler options that the operator configures for a system or a project. */
-export interface SiteOptions {
-  partition?: string;
-  account?: string;
-  qos?: string;
-  constraint?: string;
-  /** Further sbatch options, passed on unchanged. */
-  extraOptions?: readonly string[];
-}
-
 export interface EngineJob {
   /** Never reused, so that the engine recognises a repeated submission. */
   jobId: string;
@@ -27,7 +17,8 @@ export interface EngineJob {
   workspace: WorkspacePaths;
   /** The folder inside of the workspace's directory that the job starts in. Default: the directory itself. */
   startFolder?: string;
-  site: SiteOptions;
+  /** The scheduler options that the operator has configured for the project, as the schema of the engine says. */
+  site: object;
 }
 
 /** The folder that a job starts in: an absolute path on the host where it runs. */

@@ -1,5 +1,5 @@
 import type { HpcSystem } from '../domain/systems/system.ts';
-import type { Engine, SiteOptions } from '../engines/engine.ts';
+import type { Engine } from '../engines/engine.ts';
 import type { Spool } from '../files/spool/spool.ts';
 import type { Workspaces } from '../files/workspaces/workspaces.ts';
 import type { ZipLimits } from '../files/zip/zip-entries.ts';
@@ -41,8 +41,8 @@ export interface SystemDeps {
   metrics: Pick<Metrics, 'increment' | 'setGauge'>;
   /** Null if nothing is traced. */
   tracing: Tracing | null;
-  /** Partition, account and other scheduler options for the jobs of a project. */
-  siteOptions(project: string): SiteOptions;
+  /** The scheduler options for the jobs of a project. */
+  siteOptions(project: string): object;
   /** Called after a commit that concerns a user. */
   publish(userId: string): void;
   now(): number;

@@ -49,7 +49,7 @@ describe('validateConfig', () => {
     assert.deepEqual(errorsOf({ engine: { kind: 'slurm' }, scheduler: true }), {});
     assert.match(
       errorsOf({ scheduler: true })['systems.hpc_one.scheduler'] ?? '',
-      /only a system with engine.kind slurm/,
+      /with engine.kind local there is no scheduler whose commands/,
     );
     for (const isolation of ['auto', 'none']) {
       const message = errorsOf({ isolation, network: false })['systems.hpc_one.network'];

@@ -1,4 +1,5 @@
 import type { HpcSystem, Tool } from '../../src/domain/systems/system.ts';
+import { sbatchLanguage } from '../../src/engines/slurm/sbatch-language.ts';
 
 const stages = {
   queued: 'QUEUED',
@@ -13,7 +14,7 @@ const stages = {
 export const batchSystem: HpcSystem = {
   name: 'hpc_one',
   kind: 'batch',
-  engine: 'local',
+  commandLanguage: sbatchLanguage,
   stages,
   jobId: { style: 'uuid' },
   charge: 'core',
@@ -31,7 +32,6 @@ export function toolSystem(tools: Record<string, Tool> = { BASH: plainTool }): H
     ...batchSystem,
     name: 'hpc_two',
     kind: 'tool',
-    engine: 'local',
     stages: { ...stages, queued: 'QUEUE', succeeded: 'COMPLETED' },
     jobId: { style: 'prefixed', prefix: 'BURSAR-JOB' },
     limits: { nodes: 64, coresPerNode: 128, runtimeHours: 0.5, files: 200_000 },

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, realpathSync, symlinkSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import type { BatchIsolation } from '../../src/engines/batch/resolve-isolation.ts';
 import type { LocalSandbox } from '../../src/engines/local/sandbox.ts';
 import { probeBubblewrap } from '../../src/engines/sandbox/host.ts';
-import type { SlurmIsolation } from '../../src/engines/slurm/isolation.ts';
 
 /** Some jobs of tests run Node. */
 const nodeFolder = dirname(realpathSync(process.execPath));
@@ -27,6 +27,6 @@ export function hideBubblewrap(folder: string): string {
 }
 
 /** Isolates the jobs of a Slurm cluster. */
-export function slurmIsolation(overrides: Partial<SlurmIsolation> = {}): SlurmIsolation {
+export function slurmIsolation(overrides: Partial<BatchIsolation> = {}): BatchIsolation {
   return { required: true, readOnly: [], hidden: [], network: true, scheduler: false, ...overrides };
 }

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import type { Config } from '../../src/config/schema.ts';
-import type { LocalEngineConfig, SystemConfig } from '../../src/config/system-schema.ts';
+import type { SystemConfig } from '../../src/config/system-schema.ts';
+import type { LocalSettings } from '../../src/engines/local/schema.ts';
 
 /** The shipped systems are all on local engines. */
 export type ShippedConfig = Omit<Config, 'systems'> & {
-  systems: Record<string, Omit<SystemConfig, 'engine'> & { engine: LocalEngineConfig }>;
+  systems: Record<string, Omit<SystemConfig, 'engine'> & { engine: LocalSettings }>;
 };
 
 /** Reads the shipped configuration file. Tests may change the result. */

@@ -1,7 +1,9 @@
 import { createScheduler, type Scheduler } from '../../simulation/scheduler.ts';
-import { resolveIsolation, type SystemIsolation } from '../../src/composition/isolation.ts';
+import { resolveIsolation } from '../../src/composition/isolation.ts';
 import { createSystemBackend } from '../../src/composition/systems.ts';
 import type { Config } from '../../src/config/schema.ts';
+import type { SystemIsolation } from '../../src/engines/definition.ts';
+import type { LocalSettings } from '../../src/engines/local/schema.ts';
 import { startProcess } from '../engines/simulated/process-node.ts';
 
 /** Independent of the machine, which may have one core only: tests wait for several running jobs. */
@@ -18,7 +20,7 @@ export const createSimulatedBackend: typeof createSystemBackend = (name, options
   const backend = createSystemBackend(name, options, metrics, tracing);
   const { engine } = options.settings;
   if (engine.kind !== 'local') return backend;
-  const { cores = defaultCores } = engine;
+  const { cores = defaultCores } = engine as LocalSettings;
   const ofFolder = schedulers.get(options.dataFolder) ?? new Map<string, Scheduler>();
   schedulers.set(options.dataFolder, ofFolder);
   const scheduler = ofFolder.get(name) ?? createScheduler({ coresPerNode: cores, startProgram: startProcess });

@@ -2,14 +2,15 @@ import { existsSync, realpathSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
-import { resolveIsolation, type SystemIsolation } from '../../composition/isolation.ts';
+import { resolveIsolation } from '../../composition/isolation.ts';
 import { createSystemBackend } from '../../composition/systems.ts';
 import { parseDatabaseUrl } from '../../config/database-url.ts';
 import type { Config } from '../../config/schema.ts';
 import { checkWorkspace, runCanaryJob } from '../../doctor/canary.ts';
-import { createChecklist, type Finding } from '../../doctor/finding.ts';
-import { checkSlurm } from '../../doctor/slurm-checks.ts';
 import { BursarError } from '../../domain/errors.ts';
+import { createChecklist, type Finding } from '../../domain/systems/finding.ts';
+import type { SystemIsolation } from '../../engines/definition.ts';
+import { engineOf } from '../../engines/registry.ts';
 import type { Shell } from '../../shell/shell.ts';
 import { createSpawnClient } from '../../shell/spawn-client.ts';
 import { checkDataFolder } from '../../store/maintenance/data-folder.ts';
@@ -95,25 +96,24 @@ async function checkSystem(
   const settings = config.systems[name];
   if (settings === undefined) return [];
   const { check, findings } = createChecklist();
-  // A temporary folder, because a running server may be using its local engine's folder or its ssh connection. Slurm
+  // A temporary folder, because a running server may be using its engine's folder or its ssh connection. A cluster
   // without ssh needs the data folder, which the compute nodes can see.
   const folder = await mkdtemp(join(tmpdir(), 'bursar-doctor-'));
-  const { engine: engineConfig } = settings;
-  const needsDataFolder = engineConfig.kind === 'slurm' && engineConfig.ssh === undefined;
+  const { scheduler, runChecks } = engineOf(settings);
+  const { ssh } = settings.engine;
+  const needsDataFolder = scheduler !== undefined && ssh === undefined;
   const dataFolder = needsDataFolder ? resolve(config.data) : folder;
   const options = { settings, dataFolder, isolation, protectedFiles: [], spawnClient: createSpawnClient() };
   const backend = createSystemBackend(name, options, { increment: () => undefined, observe: () => undefined }, null);
   const { shell, workspaces, siteOptions } = backend;
   const engine = backend.createEngine();
   try {
-    if (engineConfig.kind === 'slurm' && shell !== null) {
-      const sites = new Map(settings.projects.map((project) => [project.name, siteOptions(project.name)]));
-      await checkSlurm(check, shell, engineConfig, sites, settings.submittedJobsPerUser);
-    }
+    const sites = new Map(settings.projects.map((project) => [project.name, siteOptions(project.name)]));
+    await runChecks?.(check, { system: settings, shell, sites });
     const site = siteOptions(settings.projects[0]?.name ?? '');
     const isReachable = findings[0]?.ok ?? true;
     const forbidden =
-      engineConfig.kind === 'slurm' && engineConfig.ssh && shell !== null && isReachable
+      ssh !== undefined && shell !== null && isReachable
         ? { home: await readRemoteHome(shell), data: [] }
         : { home: namesOf(homedir(), userInfo().homedir), data: namesOf(resolve(config.data)) };
     const target = {
@@ -121,7 +121,7 @@ async function checkSystem(
       workspaces,
       site,
       isolation: isolation.inEffect,
-      hasTasks: engineConfig.kind === 'slurm',
+      scheduler,
       forbidden,
       ...createOutputReader(shell),
     };

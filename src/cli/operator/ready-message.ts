@@ -61,8 +61,8 @@ function isolationWarning(notIsolated: ReadonlyMap<string, string>): string {
   return `
 WARNING: the jobs of these systems are not isolated.
 ${lines.join('')}
-Everybody who can submit a job can read and change the files of all other jobs and of the account that runs them. For the
-local engine, and for Slurm without ssh, that includes Bursar's database and its tokens. docs/security.md says what to do.
+Everybody who can submit a job can read and change the files of all other jobs and of the account that runs them. Unless the
+jobs run on another host over ssh, that includes Bursar's database and its tokens. docs/security.md says what to do.
 
 `;
 }

@@ -1,6 +1,6 @@
 import { BursarError, type FieldError } from '../errors.ts';
 import type { HpcSystem, JobResources, Tool } from '../systems/system.ts';
-import { findContradiction, parseBatchCommand, type RequestedJob } from './batch-command.ts';
+import type { RequestedJob } from './command-language.ts';
 import type { JobRequest } from './job.ts';
 import { type Payload, parseInteger, parseNumber, parseText } from './payload-fields.ts';
 import { parseTags } from './tags.ts';
@@ -13,7 +13,10 @@ const maxCommandLength = 8192;
 export const commonFields = ['node_number', 'core_number', 'runtime', 'title', 'tags'];
 
 /** The part of a system that says which Payloads it takes. */
-export type PayloadRules = Pick<HpcSystem, 'name' | 'kind' | 'runtimePolicy' | 'defaults' | 'tools'> & {
+export type PayloadRules = Pick<
+  HpcSystem,
+  'name' | 'kind' | 'commandLanguage' | 'runtimePolicy' | 'defaults' | 'tools'
+> & {
   limits: JobResources;
 };
 
@@ -88,10 +91,10 @@ function parseBatchProgram(payload: Payload, system: PayloadRules, job: Requeste
   rejectUnknownFields(payload, [...commonFields, 'command'], system, errors);
   const text = parseText(payload, 'command', { maxLength: maxCommandLength }, errors);
   if (text === '') return invalidProgram;
-  const parsed = parseBatchCommand(text);
-  const error = parsed.ok ? (isComparable ? findContradiction(parsed.options, job) : null) : parsed.error;
-  if (error !== null) errors.push({ field: 'command', message: error });
-  return parsed.ok ? { command: parsed.command, tool: null, entry: null } : invalidProgram;
+  const parsed = system.commandLanguage.parse(text, isComparable ? job : undefined);
+  if (parsed.ok) return { command: parsed.command, tool: null, entry: null };
+  errors.push({ field: 'command', message: parsed.error });
+  return invalidProgram;
 }
 
 function parseToolProgram(payload: Payload, system: PayloadRules, errors: FieldError[]): Program {

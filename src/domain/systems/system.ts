@@ -1,4 +1,5 @@
 import type { ChargeUnit } from '../accounting/price.ts';
+import type { CommandLanguage } from '../jobs/command-language.ts';
 import type { StageNames } from '../jobs/stage.ts';
 
 /** A Payload field that a tool declares in addition to the common fields. */
@@ -36,7 +37,7 @@ export interface HpcSystem {
   /** As in URL paths, such as `hpc_one`. */
   name: string;
   kind: 'batch' | 'tool';
-  engine: 'local' | 'slurm';
+  commandLanguage: CommandLanguage;
   stages: StageNames;
   jobId: { style: 'uuid' } | { style: 'prefixed'; prefix: string };
   charge: ChargeUnit;

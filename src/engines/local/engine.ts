@@ -5,12 +5,13 @@ import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { StartDetached } from '../../shell/process.ts';
 import type { Engine, MissingJobStatus } from '../engine.ts';
+import type { Account } from '../sandbox/arguments.ts';
 import { createEndedJobs } from './ended-jobs.ts';
 import { buildCancelledEnd, type JobLimits } from './job-end.ts';
 import { createJobList, type LocalJob } from './job-list.ts';
 import { signalProcess } from './processes.ts';
 import { claimJob, hasRequest, publishRequest, readStart, requestCancellation } from './records.ts';
-import type { Account, LocalSandbox } from './sandbox.ts';
+import type { LocalSandbox } from './sandbox.ts';
 import { createScheduler } from './scheduler.ts';
 
 export interface LocalEngineOptions extends JobLimits {

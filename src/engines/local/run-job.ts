@@ -7,6 +7,7 @@ import type { JobEnd } from '../../domain/jobs/job.ts';
 import { bytesPerKb } from '../../domain/units.ts';
 import { removeTree } from '../../files/workspaces/remove-tree.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
+import type { Account } from '../sandbox/arguments.ts';
 import { resolveCommand } from './command.ts';
 import { retryWhileDiskRefuses } from './disk-retry.ts';
 import { jobEnvironment, scratchFolder } from './environment.ts';
@@ -21,7 +22,7 @@ import {
 import { type Output, openOutputs } from './output.ts';
 import type { JobProcessSelector, ProcessId } from './process-table.ts';
 import { identifyProcess, killJob, readResidentKib, terminateJob } from './processes.ts';
-import { type Account, createJobSandbox, type LocalSandbox, readSandboxProblem } from './sandbox.ts';
+import { createJobSandbox, type LocalSandbox, readSandboxProblem } from './sandbox.ts';
 import { startProgram, startSandbox, toStartFailure } from './start-program.ts';
 import { watchLimits } from './watch-limits.ts';
 import { giveWorkspace } from './workspace-owner.ts';

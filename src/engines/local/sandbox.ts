@@ -2,18 +2,11 @@ import { readFile, realpath } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { isInside } from '../../domain/systems/isolation.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
-import { type HiddenPath, isVisible, sandboxArguments } from '../sandbox/arguments.ts';
+import { type Account, type HiddenPath, isVisible, sandboxArguments } from '../sandbox/arguments.ts';
 import { findHiddenPaths, findPrivateFiles } from '../sandbox/host.ts';
 import type { Invocation } from './command.ts';
 import { scratchFolder } from './environment.ts';
 import type { EndCause, JobLimits, SandboxNotStarted } from './job-end.ts';
-
-/** The account that jobs run as. */
-export interface Account {
-  uid: number;
-  gid: number;
-  name: string;
-}
 
 /** How the jobs of a local engine are isolated. It is passed to supervisors as JSON. */
 export interface LocalSandbox {

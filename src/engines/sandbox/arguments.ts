@@ -6,6 +6,13 @@ export interface HiddenPath {
   kind: 'file' | 'folder';
 }
 
+/** The account that jobs run as. */
+export interface Account {
+  uid: number;
+  gid: number;
+  name: string;
+}
+
 export interface SandboxOptions {
   /** The job's working directory: it can be written, and has the same path inside. */
   directory: string;

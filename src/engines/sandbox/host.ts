@@ -11,6 +11,10 @@ import {
   secretPaths,
 } from './arguments.ts';
 
+export const installBubblewrap =
+  'Install bubblewrap (apt-get install bubblewrap, or dnf install bubblewrap) and allow it to create user namespaces; ' +
+  'docs/security.md says how.';
+
 /** The bubblewrap of this host. */
 export interface Bubblewrap {
   program: string;

@@ -3,6 +3,7 @@ import { BursarError } from '../../domain/errors.ts';
 import { refusalExitCode } from '../../domain/jobs/end-record.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import { createSlots } from '../../domain/slots.ts';
+import type { BatchIsolation as SlurmIsolation } from '../batch/resolve-isolation.ts';
 import { type Engine, type EngineJob, type SubmitOptions, startDirectoryOf } from '../engine.ts';
 import { createAccountingReader } from './accounting-reader.ts';
 import { coalesce } from './coalesce.ts';
@@ -14,7 +15,6 @@ import {
   requireSuccessUnlessFinished,
 } from './commands.ts';
 import { preventStarts, readEndRecords } from './end-records.ts';
-import type { SlurmIsolation } from './isolation.ts';
 import { createMissingJobInspector } from './missing-jobs.ts';
 import { createQueueReader, type QueueEntry } from './queue-reader.ts';
 import { createReleaser } from './releaser.ts';

@@ -1,21 +1,9 @@
 import { maxRefusalSeconds } from '../../domain/jobs/end-record.ts';
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
+import type { BatchIsolation as SlurmIsolation } from '../batch/resolve-isolation.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
-import { type ArgumentGroup, type HiddenPath, isPrivateExpression, sandboxParts } from '../sandbox/arguments.ts';
+import { type ArgumentGroup, isPrivateExpression, sandboxParts } from '../sandbox/arguments.ts';
 import { replacedCommands, requestFolder } from './srun-program.ts';
-
-/** How the jobs of a Slurm system are isolated. */
-export interface SlurmIsolation {
-  /** Whether a job that cannot be isolated on its node fails. Otherwise it runs without isolation. */
-  required: boolean;
-  /** Further paths that jobs can read. */
-  readOnly: readonly string[];
-  /** Paths that jobs must not see, if they exist on the node, although they may be inside of a path that jobs can read. */
-  hidden: readonly HiddenPath[];
-  network: boolean;
-  /** Whether jobs reach munge and Slurm. They can leave their isolation then: slurmd starts tasks outside of it. */
-  scheduler: boolean;
-}
 
 /** All signals that can be trapped and that Slurm or a user may send. */
 export const trappedSignals = 'HUP INT QUIT USR1 USR2 ALRM TERM XCPU XFSZ VTALRM PROF IO PWR';

@@ -1,11 +1,11 @@
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
+import type { BatchIsolation as SlurmIsolation } from '../batch/resolve-isolation.ts';
 import type { EngineJob } from '../engine.ts';
 import { systemPaths } from '../sandbox/arguments.ts';
 import {
   maxAttempts,
   pauseOrBreakBash,
   type SandboxLines,
-  type SlurmIsolation,
   sandboxBash,
   sandboxLines,
   trappedSignals,

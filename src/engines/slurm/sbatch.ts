@@ -1,8 +1,9 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { RunResult } from '../../shell/shell.ts';
-import type { EngineJob, SiteOptions } from '../engine.ts';
+import type { BatchIsolation as SlurmIsolation } from '../batch/resolve-isolation.ts';
+import type { EngineJob } from '../engine.ts';
 import { lastErrorLine, type SlurmCommand } from './commands.ts';
-import type { SlurmIsolation } from './isolation.ts';
+import type { SlurmSite } from './schema.ts';
 import { buildWrapperScript } from './wrapper.ts';
 
 /** Submits a job held, so that it starts only when released. Throws `job_refused` if the command can never run. */
@@ -10,7 +11,7 @@ export function sbatchCommand(job: EngineJob, isolation: SlurmIsolation | null):
   const { jobId, site, workspace } = job;
   const options = [
     // Site options come first: sbatch uses the last value of a repeated option.
-    ...siteArguments(site),
+    ...siteArguments(site as SlurmSite),
     '--hold',
     '--no-requeue',
     '--parsable',
@@ -28,7 +29,7 @@ export function sbatchCommand(job: EngineJob, isolation: SlurmIsolation | null):
   return { argv: ['sbatch', ...options], stdin: buildWrapperScript(job, isolation) };
 }
 
-export function siteArguments({ extraOptions = [], partition, account, qos, constraint }: SiteOptions): string[] {
+export function siteArguments({ extraOptions = [], partition, account, qos, constraint }: SlurmSite): string[] {
   return [
     ...extraOptions,
     ...option('--partition', partition),

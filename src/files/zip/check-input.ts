@@ -1,5 +1,4 @@
 import { BursarError } from '../../domain/errors.ts';
-import { type RequestedJob, validateSbatchDirectives } from '../../domain/jobs/batch-command.ts';
 import { chooseStartFolder, startFileOf } from '../../domain/jobs/start-file.ts';
 import { createSlots } from '../../domain/slots.ts';
 import { type InputRequest, missingStartFile, readLayout } from './start-file-error.ts';
@@ -7,7 +6,7 @@ import { readStart } from './zip-content.ts';
 import type { ZipEntry, ZipLimits } from './zip-entries.ts';
 import { type CheckedZip, withZip, type ZipSource } from './zip-source.ts';
 
-/** The `#SBATCH` lines of a script must be in this part of it. */
+/** The directives of a script must be in this part of it. */
 const maxStartBytes = 65_536;
 /** Zips in files are checked by so few at a time: unpacking takes CPU time, and a long directory takes memory. */
 const maxConcurrentChecks = 2;
@@ -18,6 +17,8 @@ export interface InputCheckOptions {
   maxVerifiedBytes: number;
 }
 
+type FindScriptError = (firstPart: string, hasMore: boolean) => string | null;
+
 /** A job starts in `startFolder`: '' for the top of the zip, or the name of its top folder. */
 export interface CheckedInput {
   unpackedBytes: number;
@@ -25,25 +26,25 @@ export interface CheckedInput {
 }
 
 /**
- * Checks the zip of a submission, or that the job needs none. Throws `invalid_zip`, `start_file_missing`, or, with a
- * `batchJob`, `invalid_payload` for a script whose `#SBATCH` lines use options that its command may not use.
+ * Checks the zip of a submission, or that the job needs none. Throws `invalid_zip`, `start_file_missing`, or, if
+ * `findScriptError` finds one in the first part of the script, `invalid_payload`.
  */
 export type CheckInput = (
   request: InputRequest,
   zip: ZipSource | null,
-  batchJob: RequestedJob | null,
+  findScriptError: FindScriptError | null,
 ) => Promise<CheckedInput>;
 
 /** Returns a function that checks the zips of jobs. The server and the users' command line both use it. */
 export function createInputCheck({ zipLimits, maxVerifiedBytes }: InputCheckOptions): CheckInput {
   const checks = createSlots({ total: maxConcurrentChecks });
-  return async (request, source, batchJob) => {
+  return async (request, source, findScriptError) => {
     if (source === null) {
       const startFile = startFileOf(request);
       if (startFile !== null) throw missingStartFile(request, startFile, null);
       return { unpackedBytes: 0, startFolder: '' };
     }
-    const check = () => withZip(source, zipLimits, (zip) => checkZip(zip, request, batchJob, maxVerifiedBytes));
+    const check = () => withZip(source, zipLimits, (zip) => checkZip(zip, request, findScriptError, maxVerifiedBytes));
     return await (source.kind === 'file' ? checks.run(check) : check());
   };
 }
@@ -51,20 +52,20 @@ export function createInputCheck({ zipLimits, maxVerifiedBytes }: InputCheckOpti
 async function checkZip(
   zip: CheckedZip,
   request: InputRequest,
-  batchJob: RequestedJob | null,
+  findScriptError: FindScriptError | null,
   maxVerifiedBytes: number,
 ): Promise<CheckedInput> {
   const { entries, unpackedBytes } = zip;
   const startFile = startFileOf(request);
   const { topFolder, start, ...contents } = readLayout(entries, startFile);
-  const script = batchJob === null ? undefined : start?.entry;
+  const script = findScriptError === null ? undefined : start?.entry;
   const scriptBytes = await readFiles(zip, unpackedBytes <= maxVerifiedBytes, script);
   if (startFile === null) {
     const startFolder = topFolder === null ? '' : chooseStartFolder(request.command, topFolder);
     return { unpackedBytes, startFolder };
   }
   if (start === null) throw missingStartFile(request, startFile, contents);
-  if (batchJob !== null) requireValidDirectives(startFile, scriptBytes, batchJob);
+  if (findScriptError !== null) requireValidScript(startFile, scriptBytes, findScriptError);
   return { unpackedBytes, startFolder: start.folder };
 }
 
@@ -79,9 +80,9 @@ async function readFiles(zip: CheckedZip, isVerified: boolean, script: ZipEntry 
   return firstBytes;
 }
 
-function requireValidDirectives(name: string, firstBytes: Buffer, job: RequestedJob): void {
+function requireValidScript(name: string, firstBytes: Buffer, findScriptError: FindScriptError): void {
   const hasMore = firstBytes.length >= maxStartBytes;
-  const problem = validateSbatchDirectives(firstBytes.toString('utf8'), job, hasMore);
+  const problem = findScriptError(firstBytes.toString('utf8'), hasMore);
   if (problem === null) return;
   const fields = [{ field: 'command', message: `${name}: ${problem}` }];
   throw new BursarError('invalid_payload', `The script ${name} is not valid: ${problem}.`, { fields });

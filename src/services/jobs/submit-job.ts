@@ -115,7 +115,9 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   try {
     // An empty body is a job without input files.
     const zip = upload.bytes === 0 ? null : upload.content;
-    const checking = deps.checkInput(request, zip, request.command.kind === 'script' ? request : null);
+    const findScriptError = (text: string, hasMore: boolean) =>
+      system.commandLanguage.findDirectiveError(text, request, hasMore);
+    const checking = deps.checkInput(request, zip, request.command.kind === 'script' ? findScriptError : null);
     const { unpackedBytes, startFolder } = await (claim === null ? checking : extendUntil(claim, checking));
     const jobId = formatJobId(system, request.tool, deps.newUuid());
     try {

@@ -1,12 +1,12 @@
 import type { Static } from 'typebox';
 import { toIsoTime, toIsoTimeOrNull } from '../../contract/json-format.ts';
 import { type GrantedRequestSchema, type TimelineEntryJson, toTimelineJson } from '../../contract/timeline.ts';
-import { formatBatchCommand } from '../../domain/jobs/batch-command.ts';
+import type { HpcSystem } from '../../domain/systems/system.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { type EventRecord, listJobEvents } from '../../store/events/events.ts';
 import type { JobRecord } from '../../store/jobs/jobs.ts';
 import { getJobCharges, type JobCharges } from '../../store/ledger/job-charges.ts';
-import type { Owner, PathScope, Systems } from '../scope.ts';
+import { type Owner, type PathScope, requireSystem, type Systems } from '../scope.ts';
 import { requireJob } from './find-job.ts';
 
 /** The history of a job as JSON, from its events and the ledger. A job of another owner is reported as unknown. */
@@ -24,7 +24,7 @@ export async function readTimeline(
   const entries = [...events.map((event) => eventEntry(event, charges)), ...charges.refunds.map(refundEntry)];
   return toTimelineJson(job.publicJson, {
     tags: [...(job.request.tags ?? [])],
-    request: publicRequest(job),
+    request: publicRequest(job, requireSystem(systems, scope.hpc)),
     started_at: toIsoTimeOrNull(startedAt(job)),
     asked_seconds: charges.heldSeconds,
     used_seconds: usedSeconds(job),
@@ -48,10 +48,10 @@ function usedSpace({ status }: JobRecord, { resolution }: JobCharges): number | 
   return status.state === 'deleted' ? 0 : (resolution?.spaceBytes ?? null);
 }
 
-function publicRequest({ request }: JobRecord): Static<typeof GrantedRequestSchema> {
+function publicRequest({ request }: JobRecord, { commandLanguage }: HpcSystem): Static<typeof GrantedRequestSchema> {
   const { command, tool, nodes, coresPerNode, runtimeHours, params = tool === null ? {} : null } = request;
   return {
-    command: formatBatchCommand(command),
+    command: commandLanguage.format(command),
     tool,
     nodes,
     cores_per_node: coresPerNode,

@@ -3,6 +3,8 @@ import { basename } from 'node:path';
 import { test } from 'node:test';
 import { findExposedConfigFile, resolveIsolation } from '../../../src/composition/isolation.ts';
 import { validateConfig } from '../../../src/config/validate.ts';
+import type { BatchIsolation } from '../../../src/engines/batch/resolve-isolation.ts';
+import type { LocalSandbox } from '../../../src/engines/local/sandbox.ts';
 import { localSandbox } from '../../support/bubblewrap.ts';
 
 /** Returns the hidden paths and the exposed configuration file, if this file is the configuration. */
@@ -14,7 +16,8 @@ function resolveWith(configFile: string, readOnly: string[] = []) {
     const system = { kind: 'batch', isolation: 'bubblewrap', readOnly, projects: [{ name: 'proj' }] };
     const config = validateConfig({ systems: { hpc_one: system }, data: '/nowhere/data' }, 'test');
     const isolations = resolveIsolation(config);
-    const hidden = isolations.get('hpc_one')?.sandbox?.hidden ?? [];
+    const sandbox = isolations.get('hpc_one')?.sandbox as LocalSandbox | undefined;
+    const hidden = sandbox?.hidden ?? [];
     return { hidden, exposed: findExposedConfigFile(config, isolations) };
   } finally {
     if (before === undefined) delete process.env.BURSAR_CONFIG;
@@ -54,7 +57,8 @@ test('the key of TLS and the files that the configuration refers to are hidden w
   const system = { kind: 'batch', isolation: 'bubblewrap', readOnly: ['/srv'], projects: [{ name: 'proj' }] };
   const server = { tls: { certificate: '/srv/tls/cert.pem', key: '/srv/tls/key.pem' } };
   const config = validateConfig({ server, systems: { hpc_one: system }, data: '/nowhere/data' }, 'test', references);
-  const hidden = resolveIsolation(config).get('hpc_one')?.sandbox?.hidden ?? [];
+  const sandbox = resolveIsolation(config).get('hpc_one')?.sandbox as LocalSandbox | undefined;
+  const hidden = sandbox?.hidden ?? [];
   for (const path of ['/srv/keys', '/etc/database-key', '/srv/tls']) assert.ok(hidden.includes(path), path);
   assert.ok(!hidden.includes('/etc'));
 });
@@ -71,5 +75,8 @@ test('systems of one cluster hide the workspaces of each other', () => {
   const systems = { hpc_one: system('/work/one', 'login1'), hpc_two: system('/work/two', 'login2') };
   const isolations = resolveIsolation(validateConfig({ systems }, 'test'));
   const folders = ['/work/one', '/work/two'].map((path) => ({ path, kind: 'folder' }));
-  for (const name of ['hpc_one', 'hpc_two']) assert.deepEqual(isolations.get(name)?.slurm?.hidden, folders);
+  for (const name of ['hpc_one', 'hpc_two']) {
+    const sandbox = isolations.get(name)?.sandbox as BatchIsolation | undefined;
+    assert.deepEqual(sandbox?.hidden, folders);
+  }
 });

@@ -15,7 +15,7 @@ test('the canary of the doctor notices folders that can be read and not written,
   symlinkSync(at('home'), at('link'));
   const { program } = localSandbox();
   const run = (home: string[], ...mounts: string[]) => {
-    const canary = isolationCanary({ neighbour: at('work/neighbour'), home, data: [at('data')] }, false);
+    const canary = isolationCanary({ neighbour: at('work/neighbour'), home, data: [at('data')] });
     const own = ['--bind', at('work/own'), at('work/own'), '--chdir', at('work/own')];
     const args = ['--ro-bind', '/', '/', '--dev', '/dev', ...mounts, ...own, 'bash', '-c', canary];
     return parseIsolationCanary(execFileSync(program, args, { encoding: 'utf8' }).trim());

@@ -791,6 +791,10 @@ export type System = {
      * `batch`: the Payload needs a `command`. `tool`: it needs a `tool`.
      */
     kind: 'batch' | 'tool';
+    /**
+     * The submit command that a `command` may be, and whose directives are read in scripts: `sbatch`.
+     */
+    command_language: string;
     default_project: string;
     /**
      * Unit of `time_left`: core-seconds, node-seconds, or wall-clock seconds.

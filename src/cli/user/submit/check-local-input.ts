@@ -1,8 +1,8 @@
 import type { FolderEntry, System } from '#client';
 import { BursarError } from '../../../domain/errors.ts';
 import { formatBytes } from '../../../domain/format-amount.ts';
-import { parseBatchCommand } from '../../../domain/jobs/batch-command.ts';
 import { startFileOf } from '../../../domain/jobs/start-file.ts';
+import { findCommandLanguage } from '../../../engines/command-languages.ts';
 import { createInputCheck } from '../../../files/zip/check-input.ts';
 import { checkFolder } from '../../../files/zip/list-input.ts';
 import type { InputRequest } from '../../../files/zip/start-file-error.ts';
@@ -59,7 +59,7 @@ function toInputRequest({ command = '', tool }: Program, system: System): InputR
     const entry = system.tools.find(({ name }) => name === tool)?.entry ?? null;
     return { command: { kind: 'argv', argv: [] }, tool, entry };
   }
-  const parsed = parseBatchCommand(command);
+  const parsed = findCommandLanguage(system.command_language).parse(command);
   if (!parsed.ok) throw usageError(`The command is not valid: ${parsed.error}.`);
   return { command: parsed.command, tool: null, entry: null };
 }

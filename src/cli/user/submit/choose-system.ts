@@ -1,5 +1,6 @@
 import { closest } from 'fastest-levenshtein';
 import type { Bursar, System } from '#client';
+import { findCommandLanguage } from '../../../engines/command-languages.ts';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
 import { ask, choose } from './ask.ts';
@@ -66,7 +67,8 @@ async function narrowSystems(
 async function chooseProgram(context: Context, { command, tool }: JobSettings, system: System) {
   if (system.kind === 'batch') {
     if (tool !== undefined) throw usageError(`${system.hpc} runs commands, not tools.`, 'Use --command instead.');
-    return { command: command ?? (await ask(context, 'command, such as "sbatch run.sh"', '--command')) };
+    const { example } = findCommandLanguage(system.command_language);
+    return { command: command ?? (await ask(context, `command, such as "${example}"`, '--command')) };
   }
   const names = system.tools.map(({ name }) => name);
   if (command !== undefined) {

@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { chmod, copyFile, mkdtemp, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import type { BatchIsolation } from '../../../../src/engines/batch/resolve-isolation.ts';
 import { createSlurmEngine } from '../../../../src/engines/slurm/engine.ts';
-import type { SlurmIsolation } from '../../../../src/engines/slurm/isolation.ts';
 import { withAutomaticRelease } from '../../../engines/engine-harness.ts';
 import { neverAborted, waitUntilFinished } from '../../../engines/observing.ts';
 import { shellLine, writeInput } from '../../../engines/test-jobs.ts';
@@ -28,7 +28,7 @@ describe(`attacks of a job on Slurm: ${attacks.length} attempts`, { concurrency:
   after(() => harness.close());
 
   /** Runs all attacks in one real job. Returns those that succeeded, and the damage. */
-  async function attack(isolation: SlurmIsolation | null, launcher = '', account?: string) {
+  async function attack(isolation: BatchIsolation | null, launcher = '', account?: string) {
     const { cluster, newJob } = harness;
     const shell = account === undefined ? harness.shell : shellAs(account, harness.shell);
     const common = { shell, accounting: 'none', commandTimeoutMs: 30_000, onCommand: () => undefined } as const;

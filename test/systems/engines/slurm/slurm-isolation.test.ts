@@ -6,9 +6,10 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import type { BatchIsolation } from '../../../../src/engines/batch/resolve-isolation.ts';
 import type { EngineJob } from '../../../../src/engines/engine.ts';
 import { createSlurmEngine } from '../../../../src/engines/slurm/engine.ts';
-import { maxRetrySeconds, type SlurmIsolation } from '../../../../src/engines/slurm/isolation.ts';
+import { maxRetrySeconds } from '../../../../src/engines/slurm/isolation.ts';
 import { buildWrapperScript } from '../../../../src/engines/slurm/wrapper.ts';
 import { createLocalShell } from '../../../../src/shell/local-shell.ts';
 import { quoteForBash } from '../../../../src/shell/quote.ts';
@@ -33,7 +34,7 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
 
   /** Runs a job with other settings on the same cluster. */
   async function runWith(
-    isolation: SlurmIsolation,
+    isolation: BatchIsolation,
     environment: Record<string, string>,
     line: string,
     configuredVariables: readonly string[] = [],

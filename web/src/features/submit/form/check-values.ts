@@ -1,6 +1,7 @@
 import type { System } from '@bursar/client';
 import { BursarError } from '../../../../../src/domain/errors.ts';
 import { type PayloadRules, parsePayload } from '../../../../../src/domain/jobs/payload.ts';
+import { findCommandLanguage } from '../../../../../src/engines/command-languages.ts';
 import type { InputRequest } from '../../../../../src/files/zip/start-file-error.ts';
 import type { FieldErrors } from '../../../shared/field-errors.ts';
 import { capitalise } from '../../../ui/format.ts';
@@ -29,7 +30,7 @@ export function checkValues(values: SubmitValues, system: System): CheckedValues
   }
 }
 
-function toRules({ hpc, kind, limits, defaults, runtime_policy, tools }: System): PayloadRules {
+function toRules({ hpc, kind, command_language, limits, defaults, runtime_policy, tools }: System): PayloadRules {
   const toResources = ({ nodes, cores_per_node, runtime }: System['limits']) => ({
     nodes,
     coresPerNode: cores_per_node,
@@ -38,6 +39,7 @@ function toRules({ hpc, kind, limits, defaults, runtime_policy, tools }: System)
   return {
     name: hpc,
     kind,
+    commandLanguage: findCommandLanguage(command_language),
     runtimePolicy: runtime_policy,
     limits: toResources(limits),
     defaults: toResources(defaults),

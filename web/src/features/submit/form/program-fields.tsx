@@ -1,4 +1,5 @@
 import type { System } from '@bursar/client';
+import { findCommandLanguage } from '../../../../../src/engines/command-languages.ts';
 import { SelectField, TextField } from '../../../ui/field.tsx';
 import type { FormField } from './use-form-field.ts';
 import type { SubmitValues } from './values.ts';
@@ -18,7 +19,7 @@ export function ProgramFields({ system, values, field, onChange }: ProgramFields
     return (
       <TextField
         label="Command"
-        hint="Such as sbatch run.sh, where run.sh is one of your files."
+        hint={`Such as ${findCommandLanguage(system.command_language).example}, where run.sh is one of your files.`}
         autoComplete="off"
         spellCheck={false}
         value={values.command}

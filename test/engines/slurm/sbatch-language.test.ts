@@ -1,22 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import {
-  findContradiction,
-  formatBatchCommand,
-  parseBatchCommand,
-  validateSbatchDirectives,
-} from '../../../src/domain/jobs/batch-command.ts';
 import type { JobCommand } from '../../../src/domain/jobs/job.ts';
+import { sbatchLanguage } from '../../../src/engines/slurm/sbatch-language.ts';
 
 function parse(text: string): JobCommand {
-  const parsed = parseBatchCommand(text);
+  const parsed = sbatchLanguage.parse(text);
   assert.ok(parsed.ok, `${text}: ${parsed.ok ? '' : parsed.error}`);
   return parsed.command;
 }
 
 function parseError(text: string): string {
-  const parsed = parseBatchCommand(text);
+  const parsed = sbatchLanguage.parse(text);
   assert.ok(!parsed.ok, `accepted: ${text}`);
   return parsed.error;
 }
@@ -24,7 +19,7 @@ function parseError(text: string): string {
 const script = (name: string, ...args: string[]): JobCommand => ({ kind: 'script', script: name, args });
 const line = (text: string): JobCommand => ({ kind: 'line', line: text });
 
-describe('parseBatchCommand: a command that is not sbatch', () => {
+describe('sbatchLanguage.parse: a command that is not sbatch', () => {
   test('becomes an unchanged line for the shell', () => {
     for (const text of [
       'echo hello',
@@ -52,7 +47,7 @@ describe('parseBatchCommand: a command that is not sbatch', () => {
   });
 });
 
-describe('parseBatchCommand: sbatch', () => {
+describe('sbatchLanguage.parse: sbatch', () => {
   test('parses the script and its arguments', () => {
     assert.deepEqual(parse('sbatch run.sh'), script('run.sh'));
     assert.deepEqual(parse('  sbatch   run.sh  a  b '), script('run.sh', 'a', 'b'));
@@ -113,7 +108,7 @@ describe('parseBatchCommand: sbatch', () => {
   });
 });
 
-describe('parseBatchCommand: options that are not allowed', () => {
+describe('sbatchLanguage.parse: options that are not allowed', () => {
   const allowed = new Set('nodes ntasks ntasks-per-node cpus-per-task time job-name parsable wrap'.split(' '));
 
   test('are rejected by name, with the list of allowed options', () => {
@@ -213,11 +208,10 @@ const contradictions: [string, RegExp][] = [
   ['-J other', /--job-name=other contradicts .* the title is "my job"; use title instead$/],
 ];
 
-describe('findContradiction', () => {
+describe('sbatchLanguage.parse: options that contradict the job', () => {
   const find = (options: string) => {
-    const parsed = parseBatchCommand(`sbatch ${options} run.sh`);
-    assert.ok(parsed.ok);
-    return findContradiction(parsed.options, job);
+    const parsed = sbatchLanguage.parse(`sbatch ${options} run.sh`, job);
+    return parsed.ok ? null : parsed.error;
   };
 
   test('accepts options that say what the Payload says', () => {
@@ -240,15 +234,17 @@ describe('findContradiction', () => {
       ['1-2:30:36', 26.51],
       ['20', 0.33333],
     ] as const) {
-      const options = [{ name: 'time', value: text }];
-      assert.equal(findContradiction(options, { ...job, runtimeHours }), null, text);
-      assert.match(findContradiction(options, { ...job, runtimeHours: runtimeHours + 0.01 }) ?? '', /--time/, text);
+      const parseWith = (hours: number) =>
+        sbatchLanguage.parse(`sbatch -t ${text} run.sh`, { ...job, runtimeHours: hours });
+      assert.ok(parseWith(runtimeHours).ok, text);
+      const longer = parseWith(runtimeHours + 0.01);
+      assert.match(longer.ok ? '' : longer.error, /--time/, text);
     }
   });
 });
 
-describe('validateSbatchDirectives', () => {
-  const validate = (text: string, hasMore = false) => validateSbatchDirectives(text, job, hasMore);
+describe('sbatchLanguage.findDirectiveError', () => {
+  const validate = (text: string, hasMore = false) => sbatchLanguage.findDirectiveError(text, job, hasMore);
 
   test('accepts in a script what the command may say, and nothing else', () => {
     for (const option of repetitions) assert.equal(validate(`#!/bin/sh\n#SBATCH ${option}\ntrue\n`), null, option);
@@ -295,7 +291,7 @@ describe('validateSbatchDirectives', () => {
   });
 });
 
-describe('parseBatchCommand: quotes', () => {
+describe('sbatchLanguage.parse: quotes', () => {
   test('keep words together; an unclosed quote is rejected', () => {
     assert.deepEqual(parse(`sbatch run.sh "a b" 'c d' e\\ f`), script('run.sh', 'a b', 'c d', 'e f'));
     assert.deepEqual(parse(`sbatch run.sh "" ''`), script('run.sh', '', ''));
@@ -330,7 +326,7 @@ describe('parseBatchCommand: quotes', () => {
     const fragments = fc.constantFrom('"', "'", '\\', ' ', 'a', '-', '--', '=', 'N', 'nodes', 'wrap', '$', '\t');
     fc.assert(
       fc.property(fc.array(fragments, { maxLength: 20 }), (parts) => {
-        const parsed = parseBatchCommand(`sbatch ${parts.join('')}`);
+        const parsed = sbatchLanguage.parse(`sbatch ${parts.join('')}`);
         if (!parsed.ok) assert.match(parsed.error, /\w/);
         else assert.notEqual(parsed.command.kind, 'argv');
       }),
@@ -339,25 +335,25 @@ describe('parseBatchCommand: quotes', () => {
   });
 });
 
-describe('formatBatchCommand', () => {
+describe('sbatchLanguage.format', () => {
   test('returns a text that is parsed to the same command', () => {
     const word = fc.oneof(fc.string(), fc.constantFrom("it's", '', '--nodes', 'a b', '$HOME', '\\', '"'));
     const name = fc.constantFrom('run.sh', 'my scripts/run "it" now.sh', "it's.sh");
     fc.assert(
       fc.property(name, fc.array(word), (scriptName, args) => {
         const command = script(scriptName, ...args);
-        assert.deepEqual(parse(formatBatchCommand(command) ?? ''), command);
+        assert.deepEqual(parse(sbatchLanguage.format(command) ?? ''), command);
       }),
     );
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.constantFrom('sbatch run.sh', " sbatch 'it'", 'echo "a"')), (text) => {
-        assert.deepEqual(parse(formatBatchCommand(line(text)) ?? ''), line(text));
+        assert.deepEqual(parse(sbatchLanguage.format(line(text)) ?? ''), line(text));
       }),
     );
   });
 
   test('leaves plain words as they are, and has no text for the argv of a tool', () => {
-    assert.equal(formatBatchCommand(script('run.sh', '--n=2', 'a b')), "sbatch run.sh --n=2 'a b'");
-    assert.equal(formatBatchCommand({ kind: 'argv', argv: ['bash'] }), null);
+    assert.equal(sbatchLanguage.format(script('run.sh', '--n=2', 'a b')), "sbatch run.sh --n=2 'a b'");
+    assert.equal(sbatchLanguage.format({ kind: 'argv', argv: ['bash'] }), null);
   });
 });

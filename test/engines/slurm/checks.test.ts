@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { createChecklist } from '../../src/doctor/finding.ts';
-import { checkSlurm } from '../../src/doctor/slurm-checks.ts';
-import type { Shell } from '../../src/shell/shell.ts';
+import { createChecklist } from '../../../src/domain/systems/finding.ts';
+import { checkSlurm } from '../../../src/engines/slurm/checks.ts';
+import type { Shell } from '../../../src/shell/shell.ts';
 
 /** Uses a fake shell, because these answers depend on how long commands take. */
 async function findFaults(answer: (command: string) => string): Promise<string[]> {
@@ -14,8 +14,9 @@ async function findFaults(answer: (command: string) => string): Promise<string[]
     },
   };
   const { check, findings } = createChecklist();
-  const settings = { accounting: 'none', commandTimeoutSeconds: 20 } as Parameters<typeof checkSlurm>[2];
-  await checkSlurm(check, shell as Shell, settings, new Map(), 1000);
+  const engine = { accounting: 'none', commandTimeoutSeconds: 20 };
+  const system = { engine, submittedJobsPerUser: 1000 } as Parameters<typeof checkSlurm>[1]['system'];
+  await checkSlurm(check, { system, shell: shell as Shell, sites: new Map() });
   return findings.filter(({ ok }) => !ok).map((finding) => `${finding.check}: ${finding.detail}`);
 }
 

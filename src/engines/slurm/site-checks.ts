@@ -1,8 +1,8 @@
-import type { SiteOptions } from '../engines/engine.ts';
-import { lastErrorLine } from '../engines/slurm/commands.ts';
-import { siteArguments } from '../engines/slurm/sbatch.ts';
-import type { RunResult } from '../shell/shell.ts';
-import { type Check, Warning } from './finding.ts';
+import { type Check, Warning } from '../../domain/systems/finding.ts';
+import type { RunResult } from '../../shell/shell.ts';
+import { lastErrorLine } from './commands.ts';
+import { siteArguments } from './sbatch.ts';
+import type { SlurmSite } from './schema.ts';
 
 /** Runs a command on the host of the Slurm commands, as the engine does. */
 export type RunSlurmCommand = (...argv: [string, ...string[]]) => Promise<RunResult>;
@@ -18,7 +18,7 @@ export async function checkSite(
   check: Check,
   run: RunSlurmCommand,
   project: string,
-  site: SiteOptions,
+  site: SlurmSite,
   submittedJobsPerUser: number,
 ): Promise<void> {
   const { partition, account } = site;

@@ -1,12 +1,20 @@
-import { toTimeLimitSeconds } from '../accounting/price.ts';
-import { assertNever } from '../errors.ts';
-import { secondsPerHour } from '../units.ts';
-import type { JobCommand, JobRequest } from './job.ts';
-import { quoteWord, splitWords, unclosedQuote } from './split-words.ts';
-import { findScriptPathError } from './start-file.ts';
+import { toTimeLimitSeconds } from '../../domain/accounting/price.ts';
+import { assertNever } from '../../domain/errors.ts';
+import type { CommandLanguage, ParsedCommand, RequestedJob } from '../../domain/jobs/command-language.ts';
+import type { JobCommand } from '../../domain/jobs/job.ts';
+import { quoteWord, splitWords, unclosedQuote } from '../../domain/jobs/split-words.ts';
+import { findScriptPathError } from '../../domain/jobs/start-file.ts';
+import { secondsPerHour } from '../../domain/units.ts';
 
-/** The part of a request that options of `sbatch` can repeat. */
-export type RequestedJob = Pick<JobRequest, 'title' | 'nodes' | 'coresPerNode' | 'runtimeHours'>;
+// Pure: the web page and the users' command line import this module.
+
+export const sbatchLanguage: CommandLanguage = {
+  name: 'sbatch',
+  example: 'sbatch run.sh',
+  parse: parseCommand,
+  format: formatCommand,
+  findDirectiveError: findDirectivesError,
+};
 
 /** An option that says what the Payload says. */
 interface RepeatingOption {
@@ -79,23 +87,17 @@ function kindOf(name: string): 'value' | 'flag' | undefined {
   return Object.hasOwn(otherOptions, name) ? otherOptions[name] : undefined;
 }
 
-/** `options` are those that may repeat the Payload. */
-export type ParsedBatchCommand =
-  | { ok: true; command: JobCommand; options: readonly SbatchOption[] }
-  | { ok: false; error: string };
-
 const isSbatch = (text: string) => /^\s*sbatch(\s|$)/.test(text);
 
 /** Parses `sbatch [options] script args` into a script command. Any other text is a line for the shell. */
-export function parseBatchCommand(text: string): ParsedBatchCommand {
-  if (!isSbatch(text)) return { ok: true, command: { kind: 'line', line: text }, options: [] };
+function parseCommand(text: string, job?: RequestedJob): ParsedCommand {
+  if (!isSbatch(text)) return { ok: true, command: { kind: 'line', line: text } };
   const words = splitWords(text);
   if (words === null) return invalid(unclosedQuote);
-  return parseSbatchArguments(words.slice(1));
+  return parseSbatchArguments(words.slice(1), job);
 }
 
-/** Formats a command so that `parseBatchCommand` returns the same one. Null for the argv of a tool. */
-export function formatBatchCommand(command: JobCommand): string | null {
+function formatCommand(command: JobCommand): string | null {
   switch (command.kind) {
     case 'line':
       return isSbatch(command.line) ? `sbatch --wrap=${quoteWord(command.line)}` : command.line;
@@ -108,22 +110,15 @@ export function formatBatchCommand(command: JobCommand): string | null {
   }
 }
 
-/** Returns how the first option that contradicts the Payload does so, or null. Nothing is accepted and then ignored. */
-export function findContradiction(options: readonly SbatchOption[], job: RequestedJob): string | null {
-  for (const { name, value } of options) {
-    const option = repeatingOptions[name];
-    if (option === undefined || option.isRepetition(value, job)) continue;
-    return `the sbatch option --${name}=${shorten(value)} contradicts the Payload: ${option.advise(job)} instead`;
-  }
-  return null;
+/** Returns how an option contradicts the Payload, or null. */
+function findContradiction({ name, value }: SbatchOption, job: RequestedJob): string | null {
+  const option = repeatingOptions[name];
+  if (option === undefined || option.isRepetition(value, job)) return null;
+  return `the sbatch option --${name}=${shorten(value)} contradicts the Payload: ${option.advise(job)} instead`;
 }
 
-/**
- * Returns the first error in the `#SBATCH` directives of a script, or null. Directives may use the same options as the
- * command line. Like sbatch, it stops at the first line that is neither empty nor a comment. `hasMore`: the text is only the
- * first part of the script.
- */
-export function validateSbatchDirectives(text: string, job: RequestedJob, hasMore: boolean): string | null {
+/** Checks the `#SBATCH` lines. Like sbatch, it stops at the first line that is neither empty nor a comment. */
+function findDirectivesError(text: string, job: RequestedJob, hasMore: boolean): string | null {
   for (const line of text.split('\n')) {
     const trimmed = line.trimStart();
     if (trimmed !== '' && !trimmed.startsWith('#')) return null;
@@ -145,7 +140,7 @@ function findDirectiveError(line: string, words: readonly string[], job: Request
     const option = parseOption(word, words[index + 1]);
     if ('error' in option) return option.error;
     if (option.name === 'wrap') return 'the sbatch option --wrap is not allowed in a script; use it in the command';
-    const contradiction = findContradiction([option], job);
+    const contradiction = findContradiction(option, job);
     if (contradiction !== null) return contradiction;
     index += option.wordsUsed;
   }
@@ -155,9 +150,9 @@ function findDirectiveError(line: string, words: readonly string[], job: Request
 /** For messages: a line of a script can be long. */
 const shorten = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` : text);
 
-function parseSbatchArguments(words: readonly string[]): ParsedBatchCommand {
+function parseSbatchArguments(words: readonly string[], job: RequestedJob | undefined): ParsedCommand {
   let wrapped: string | null = null;
-  const options: SbatchOption[] = [];
+  let contradiction: string | null = null;
   let index = 0;
   while (index < words.length) {
     const word = words[index] ?? '';
@@ -165,19 +160,19 @@ function parseSbatchArguments(words: readonly string[]): ParsedBatchCommand {
     const option = parseOption(word, words[index + 1]);
     if ('error' in option) return invalid(option.error);
     if (option.name === 'wrap') wrapped = option.value;
-    else options.push(option);
+    else if (job !== undefined) contradiction ??= findContradiction(option, job);
     index += option.wordsUsed;
   }
   const [script, ...args] = words.slice(index);
   if (wrapped !== null) {
     if (script !== undefined) return invalid('sbatch takes a script or --wrap, not both; remove one of them');
     if (wrapped.trim() === '') return invalid('--wrap needs a command, such as --wrap="./run.sh"');
-    return { ok: true, command: { kind: 'line', line: wrapped }, options };
+    return contradiction === null ? { ok: true, command: { kind: 'line', line: wrapped } } : invalid(contradiction);
   }
   if (!script) return invalid('sbatch needs the name of a script in the zip, such as "sbatch run.sh"');
   const pathError = findScriptPathError(script);
   if (pathError !== null) return invalid(pathError);
-  return { ok: true, command: { kind: 'script', script, args }, options };
+  return contradiction === null ? { ok: true, command: { kind: 'script', script, args } } : invalid(contradiction);
 }
 
 /** An option with its long name. */
@@ -230,6 +225,6 @@ function parseTimeLimit(text: string): number | null {
   return Number(days ?? 0) * 24 * secondsPerHour + hours * secondsPerHour + minutes * 60 + seconds;
 }
 
-function invalid(error: string): ParsedBatchCommand {
+function invalid(error: string): ParsedCommand {
   return { ok: false, error };
 }

@@ -1,22 +1,18 @@
-import type { SlurmEngineConfig } from '../config/system-schema.ts';
-import type { SiteOptions } from '../engines/engine.ts';
-import { createRunCommand, lastErrorLine } from '../engines/slurm/commands.ts';
-import { parsePing } from '../engines/slurm/scontrol.ts';
-import type { RunResult, Shell } from '../shell/shell.ts';
-import type { Check } from './finding.ts';
+import type { Check } from '../../domain/systems/finding.ts';
+import type { RunResult } from '../../shell/shell.ts';
+import type { DoctorContext } from '../definition.ts';
+import { createRunCommand, lastErrorLine } from './commands.ts';
+import type { SlurmSettings } from './schema.ts';
+import { parsePing } from './scontrol.ts';
 import { checkSite, type RunSlurmCommand, requireStdout } from './site-checks.ts';
 
 const requiredCommands = ['sbatch', 'squeue', 'scontrol', 'scancel'];
 const maxClockSkewSeconds = 5;
 
 /** Checks a Slurm cluster step by step: connection, commands, clocks, authentication, controller, and each project's site options. */
-export async function checkSlurm(
-  check: Check,
-  shell: Shell,
-  settings: SlurmEngineConfig,
-  sites: ReadonlyMap<string, SiteOptions>,
-  submittedJobsPerUser: number,
-): Promise<void> {
+export async function checkSlurm(check: Check, { system, shell, sites }: DoctorContext<SlurmSettings>): Promise<void> {
+  if (shell === null) return;
+  const settings = system.engine;
   const commandTimeoutMs = settings.commandTimeoutSeconds * 1000;
   // Through bash, for which a command that is not installed has a result like any other failure.
   const throughBash = { ...shell, environment: null };
@@ -38,11 +34,11 @@ export async function checkSlurm(
     return /^Configuration data as of (\d+)/.exec(config)?.[1] ?? '';
   });
   for (const [project, site] of sites) {
-    await checkSite(check, run, project, site, submittedJobsPerUser);
+    await checkSite(check, run, project, site, system.submittedJobsPerUser);
   }
 }
 
-async function checkCommands(check: Check, run: RunSlurmCommand, host: string, { accounting }: SlurmEngineConfig) {
+async function checkCommands(check: Check, run: RunSlurmCommand, host: string, { accounting }: SlurmSettings) {
   let allInstalled = true;
   for (const command of accounting === 'none' ? requiredCommands : [...requiredCommands, 'sacct']) {
     const fix = `Install the Slurm client commands on ${host}, or add their folder to PATH in engine.environment.`;

@@ -1,0 +1,48 @@
+import Type, { type Static } from 'typebox';
+import { positiveInt } from '../settings.ts';
+
+const Ssh = Type.Object(
+  {
+    host: Type.String({ pattern: '^[\\w.:-]+$', description: 'Host name, or an alias from ssh_config.' }),
+    user: Type.Optional(Type.String({ pattern: '^[\\w.-]+$', description: 'User name of the service account.' })),
+    port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535 })),
+    configFile: Type.Optional(
+      Type.String({ description: 'Path of an ssh_config file. Default: that of the user who runs Bursar.' }),
+    ),
+    knownHostsFile: Type.Optional(Type.String({ description: 'Path of a known_hosts file with the key of the host.' })),
+    identityFile: Type.Optional(Type.String({ description: 'Path of the private key.' })),
+    connectTimeoutSeconds: positiveInt(10, 'Connection timeout, in seconds.'),
+  },
+  {
+    additionalProperties: false,
+    description: 'Runs the commands of the scheduler over ssh. Default: on the host of Bursar.',
+  },
+);
+
+/** The keys of `engine` that every batch scheduler has. `example`: a variable of its commands. */
+export const batchKeys = (scheduler: string, example: string) => ({
+  ssh: Type.Optional(Ssh),
+  workspaceFolder: Type.Optional(
+    Type.String({
+      pattern: '^/',
+      description: 'Folder for workspaces; the path must be the same on all nodes. Default: in the data folder.',
+    }),
+  ),
+  environment: Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }), Type.String(), {
+    additionalProperties: false,
+    default: {},
+    description: `Environment variables of the ${scheduler} commands, such as \`${example}\`.`,
+  }),
+  commandTimeoutSeconds: positiveInt(
+    30,
+    `Timeout of one ${scheduler} command and, with \`ssh\`, of a request for files or logs until their first byte, in seconds.`,
+  ),
+  missingAlarmSeconds: positiveInt(
+    900,
+    `After how many seconds Bursar raises an alarm about a job that ${scheduler} does not report.`,
+  ),
+});
+
+const batchSchema = Type.Object(batchKeys('', ''));
+
+export type BatchSettings = Static<typeof batchSchema> & { kind: string; site: object };

@@ -1,0 +1,44 @@
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { createWorkspaces } from '../../files/workspaces/workspaces.ts';
+import type { EngineDefinition } from '../definition.ts';
+import { sbatchLanguage } from '../slurm/sbatch-language.ts';
+import { createLocalEngine } from './engine.ts';
+import { resolveLocalIsolation } from './resolve-isolation.ts';
+import type { LocalSandbox } from './sandbox.ts';
+import { type LocalSettings, localSchema } from './schema.ts';
+
+export const localEngine: EngineDefinition<LocalSettings, LocalSandbox> = {
+  schema: localSchema,
+  // So that a job can be tried here before it runs on a cluster.
+  commandLanguage: sbatchLanguage,
+
+  findErrors({ acceptJobsFromTheNetwork }, networkHost) {
+    if (acceptJobsFromTheNetwork || networkHost === null) return [];
+    const message = `must be true to listen on ${networkHost}: the local engine runs code of the callers on this host`;
+    return [['acceptJobsFromTheNetwork', message]];
+  },
+
+  resolveIsolation: resolveLocalIsolation,
+
+  createBackend({ name, system, dataFolder, workspaceFolder, isolation, protectedFiles, spawnClient }) {
+    const { memoryMb, outputKb, killGraceSeconds, cores = availableParallelism() } = system.engine;
+    const { sandbox, account } = isolation;
+    const { startDetached } = spawnClient;
+    const options = {
+      ...{ directory: join(dataFolder, 'engines', name), cores, memoryMb, outputKb, killGraceSeconds, startDetached },
+      ...(sandbox ? { sandbox } : {}),
+      ...(account ? { account } : {}),
+    };
+    return {
+      createEngine: () => createLocalEngine(options),
+      workspaces: createWorkspaces(workspaceFolder, { protectedFiles, maxEntries: system.limits.files }),
+      shell: null,
+      missingAlarmMs: 60_000,
+      // Observing local processes is cheap, so an idle system is polled as often as a busy one.
+      maxPollMs: system.watchSeconds * 1000,
+      // Its records are durable, so that no job gets lost.
+      compareMs: 10_000,
+    };
+  },
+};
