@@ -1,7 +1,8 @@
 import type { Check } from '../../domain/systems/finding.ts';
 import type { RunResult } from '../../shell/shell.ts';
+import { createRunCommand, lastErrorLine } from '../batch/run-command.ts';
 import type { DoctorContext } from '../definition.ts';
-import { createRunCommand, lastErrorLine } from './commands.ts';
+import { slurmVariables } from './scheduler.ts';
 import type { SlurmSettings } from './schema.ts';
 import { parsePing } from './scontrol.ts';
 import { checkSite, type RunSlurmCommand, requireStdout } from './site-checks.ts';
@@ -16,7 +17,8 @@ export async function checkSlurm(check: Check, { system, shell, sites }: DoctorC
   const commandTimeoutMs = settings.commandTimeoutSeconds * 1000;
   // Through bash, for which a command that is not installed has a result like any other failure.
   const throughBash = { ...shell, environment: null };
-  const runCommand = createRunCommand({ shell: throughBash, commandTimeoutMs, onCommand: () => undefined });
+  const options = { shell: throughBash, commandTimeoutMs, onCommand: () => undefined };
+  const runCommand = createRunCommand(options, slurmVariables);
   const run: RunSlurmCommand = (...argv) => runCommand({ argv }, AbortSignal.timeout(2 * commandTimeoutMs));
 
   const isReachable = await check(

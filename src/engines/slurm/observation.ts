@@ -1,8 +1,7 @@
-import { constants } from 'node:os';
 import { maxRefusalSeconds } from '../../domain/jobs/end-record.ts';
 import type { JobEnd, Outcome } from '../../domain/jobs/job.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
-import { describeShellExitCode } from '../job-messages.ts';
+import { type OutcomeFields, outcomeForExit, succeeded } from '../batch/exit-outcome.ts';
 import type { NotRunReason, SlurmExit, SlurmJob } from './slurm-job.ts';
 
 /** Returns null for an unknown state. */
@@ -56,8 +55,6 @@ function credibleExit({ exit, state, elapsedSeconds }: SlurmJob): SlurmExit {
   return isCredible ? exit : { code, signal };
 }
 
-type OutcomeFields = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
-
 /** Derives the outcome from the state: the exit code of a job that Slurm ended can have any value. */
 function outcomeForState(state: string, job: SlurmJob): OutcomeFields | null {
   const result = (outcome: Outcome, reason: string): OutcomeFields => ({
@@ -70,6 +67,7 @@ function outcomeForState(state: string, job: SlurmJob): OutcomeFields | null {
       return succeeded;
     case 'FAILED':
       if (job.exit.notRun !== undefined) return result('node_failed', notRunReasons[job.exit.notRun]);
+      // Ignores Slurm's reason, which adds nothing: a job killed by a signal is a `JobLaunchFailure` too.
       return outcomeForExit(job.exit) ?? result('failed', 'the job failed');
     case 'TIMEOUT':
       return result('timed_out', 'time limit reached');
@@ -90,25 +88,6 @@ function outcomeForState(state: string, job: SlurmJob): OutcomeFields | null {
     default:
       return null;
   }
-}
-
-/** Ignores Slurm's reason, which adds nothing: a job killed by a signal is a `JobLaunchFailure` too. */
-function outcomeForExit({ code, signal }: SlurmExit): OutcomeFields | null {
-  if (signal > 0) return { outcome: 'failed', reason: `killed by ${signalName(signal)}`, exitCode: null };
-  // Every job is started by bash.
-  return code > 0 ? { outcome: 'failed', reason: describeShellExitCode(code), exitCode: code } : null;
-}
-
-/** Interprets an exit code as a shell reports it: 128 plus the signal number for a death by a signal. */
-export function outcomeForShellExitCode(code: number): OutcomeFields {
-  const exit = code > 128 && code < 160 ? { code: 0, signal: code - 128 } : { code, signal: 0 };
-  return outcomeForExit(exit) ?? succeeded;
-}
-
-const succeeded: OutcomeFields = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 };
-
-function signalName(signal: number): string {
-  return Object.entries(constants.signals).find(([, number]) => number === signal)?.[0] ?? `signal ${signal}`;
 }
 
 const toAllocation = ({ nodes, cores }: SlurmJob) => ({ nodes, cores });

@@ -1,4 +1,4 @@
-import type { SlurmCommand } from './commands.ts';
+import type { BatchCommand } from '../batch/run-command.ts';
 import { parseExit, parseOptionalText, parseTime, type SlurmJob } from './slurm-job.ts';
 
 /**
@@ -16,7 +16,7 @@ const finalStates = 'BF,CA,CD,DL,F,NF,OOM,PR,RV,TO';
  * Lists the jobs that have ended. sacct omits a job that was cancelled while held, unless both a time window and
  * the states are given. After a crash of the controller two jobs can have the same id: `-D` lists both.
  */
-export function sacctCommand(refs: readonly string[], source: Exclude<Accounting, 'none'>): SlurmCommand {
+export function sacctCommand(refs: readonly string[], source: Exclude<Accounting, 'none'>): BatchCommand {
   const common = ['-n', '-P', '-X', '-o', fields, '-j', refs.join(',')];
   if (source === 'completion') return { argv: ['sacct', '-c', ...common] };
   return { argv: ['sacct', '-D', '-S', '2000-01-01', '-E', 'now', '-s', finalStates, ...common] };

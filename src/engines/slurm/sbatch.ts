@@ -1,13 +1,11 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { RunResult } from '../../shell/shell.ts';
-import type { BatchIsolation as SlurmIsolation } from '../batch/resolve-isolation.ts';
+import { type BatchCommand, lastErrorLine } from '../batch/run-command.ts';
 import type { EngineJob } from '../engine.ts';
-import { lastErrorLine, type SlurmCommand } from './commands.ts';
 import type { SlurmSite } from './schema.ts';
-import { buildWrapperScript } from './wrapper.ts';
 
-/** Submits a job held, so that it starts only when released. Throws `job_refused` if the command can never run. */
-export function sbatchCommand(job: EngineJob, isolation: SlurmIsolation | null): SlurmCommand {
+/** Submits a job held, so that it starts only when released. */
+export function sbatchCommand(job: EngineJob, script: string): BatchCommand {
   const { jobId, site, workspace } = job;
   const options = [
     // Site options come first: sbatch uses the last value of a repeated option.
@@ -26,7 +24,7 @@ export function sbatchCommand(job: EngineJob, isolation: SlurmIsolation | null):
     `--ntasks-per-node=${job.coresPerNode}`,
     `--time=${Math.max(1, Math.ceil(job.runtimeSeconds / 60))}`,
   ];
-  return { argv: ['sbatch', ...options], stdin: buildWrapperScript(job, isolation) };
+  return { argv: ['sbatch', ...options], stdin: script };
 }
 
 export function siteArguments({ extraOptions = [], partition, account, qos, constraint }: SlurmSite): string[] {

@@ -1,13 +1,8 @@
 import type { RunResult } from '../../shell/shell.ts';
+import { type BatchCommand, lastErrorLine } from '../batch/run-command.ts';
 import type { EngineHealth } from '../engine.ts';
-import { lastErrorLine, type SlurmCommand } from './commands.ts';
 
-/** Releases held jobs. A job that cannot be released does not prevent the release of the others. */
-export function releaseCommand(refs: readonly string[]): SlurmCommand {
-  return { argv: ['scontrol', 'release', refs.join(',')] };
-}
-
-export function pingCommand(): SlurmCommand {
+export function pingCommand(): BatchCommand {
   return { argv: ['scontrol', 'ping'] };
 }
 
@@ -20,7 +15,7 @@ export function parsePing(result: RunResult): EngineHealth {
   return { ok: false, detail: hosts === '' ? lastErrorLine(result) : `slurmctld on ${hosts} is down` };
 }
 
-export function showConfigCommand(): SlurmCommand {
+export function showConfigCommand(): BatchCommand {
   return { argv: ['scontrol', 'show', 'config'] };
 }
 

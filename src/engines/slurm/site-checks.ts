@@ -1,6 +1,6 @@
 import { type Check, Warning } from '../../domain/systems/finding.ts';
 import type { RunResult } from '../../shell/shell.ts';
-import { lastErrorLine } from './commands.ts';
+import { lastErrorLine } from '../batch/run-command.ts';
 import { siteArguments } from './sbatch.ts';
 import type { SlurmSite } from './schema.ts';
 

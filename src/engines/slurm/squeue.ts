@@ -1,6 +1,6 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { RunResult } from '../../shell/shell.ts';
-import { requireOutput, type SlurmCommand } from './commands.ts';
+import { type BatchCommand, requireOutput } from '../batch/run-command.ts';
 import { parseElapsed, parseExit, parseOptionalText, parseTime, type SlurmJob } from './slurm-job.ts';
 
 const fields = [
@@ -21,12 +21,12 @@ const fields = [
 const format = fields.map((field) => `${field}:|`).join(',');
 
 /** Lists the jobs of the service account, including those that ended less than MinJobAge ago. */
-export function squeueCommand(): SlurmCommand {
+export function squeueCommand(): BatchCommand {
   return { argv: ['squeue', '--me', '-h', '-t', 'all', '-O', format] };
 }
 
 /** Lists the jobs that have these ids now, of any user. */
-export function squeueByIdCommand(refs: readonly string[]): SlurmCommand {
+export function squeueByIdCommand(refs: readonly string[]): BatchCommand {
   return { argv: ['squeue', '-h', '-t', 'all', '-O', format, '-j', refs.join(',')] };
 }
 

@@ -16,7 +16,7 @@ describe('createQueueReader', () => {
     const read = createQueueReader(() => 1);
     const [first, second] = read(output(waiting(1, one), waiting(2, two)));
     const reordered = read(output('slurm_load_jobs: hm', waiting(2, two), waiting(1, one)));
-    assert.deepEqual([first?.observation?.kind, second?.job.name], ['queued', two]);
+    assert.deepEqual([first?.observation?.kind, second?.name], ['queued', two]);
     assert.equal(reordered.length, 2);
     assert.equal(reordered[0], second);
     assert.equal(reordered[1], first);
@@ -41,7 +41,7 @@ describe('createQueueReader', () => {
 
   test('reports exactly the jobs of the current output', () => {
     const read = createQueueReader(() => 1);
-    const names = (text: string) => read(text).map(({ job }) => job.name);
+    const names = (text: string) => read(text).map(({ name }) => name);
     assert.deepEqual(names(output(waiting(1, one), waiting(2, two))), [one, two]);
     assert.deepEqual(names(output(waiting(2, two))), [two]);
     assert.deepEqual(names(''), []);

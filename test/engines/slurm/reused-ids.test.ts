@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createMissingJobInspector } from '../../../src/engines/batch/missing-jobs.ts';
+import type { RunCommand } from '../../../src/engines/batch/run-command.ts';
 import type { EngineJob } from '../../../src/engines/engine.ts';
 import { createSlurmEngine } from '../../../src/engines/slurm/engine.ts';
-import { createMissingJobInspector } from '../../../src/engines/slurm/missing-jobs.ts';
 import { createQueueReader } from '../../../src/engines/slurm/queue-reader.ts';
+import { createSlurmScheduler } from '../../../src/engines/slurm/scheduler.ts';
 import type { RunResult, Shell } from '../../../src/shell/shell.ts';
 import { neverAborted } from '../observing.ts';
 
@@ -146,8 +148,10 @@ test('a job counts as recently seen only if it was the job with that id', async 
     scontrol: config,
     bash: '',
   };
+  const run: RunCommand = async ({ argv }) => ({ code: 0, stdout: outputs[argv[0]] ?? '', stderr: '' });
   const inspector = createMissingJobInspector(
-    async ({ argv }) => ({ code: 0, stdout: outputs[argv[0]] ?? '', stderr: '' }),
+    run,
+    createSlurmScheduler(run, 'none', () => now),
     () => now,
   );
   const read = createQueueReader(() => now);

@@ -4,9 +4,9 @@ import { scriptErrors } from '../../domain/jobs/start-file.ts';
 import type { RunResult } from '../../shell/shell.ts';
 import { firstLineError } from '../job-messages.ts';
 import { readScriptFile } from '../script-file.ts';
-import type { SlurmCommand } from './commands.ts';
+import type { BatchCommand } from './run-command.ts';
 
-/** The exit code of a submission whose script cannot run. sbatch has no such code. */
+/** The exit code of a submission whose script cannot run. Submit commands have no such code. */
 const refusedCode = 65;
 
 /**
@@ -37,7 +37,7 @@ case $line in *$'\\r') refuse file "$line" ;; '#!'*[![:space:]]*) ;; *) refuse f
  * Checks a script before submission: otherwise it could wait in the queue for days before it fails. On another host the check is
  * a part of the command that submits the job.
  */
-export function scriptCheck(directory: string, script: string): NonNullable<SlurmCommand['precondition']> {
+export function scriptCheck(directory: string, script: string): NonNullable<BatchCommand['precondition']> {
   if (posix.isAbsolute(script)) throw refused(scriptErrors.absolute(script));
   if (posix.normalize(script).startsWith('..')) throw refused(scriptErrors.outside(script));
   return { bash: checkScriptBash, args: [directory, script] };

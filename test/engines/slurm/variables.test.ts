@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createRunCommand } from '../../../src/engines/slurm/commands.ts';
+import { createRunCommand } from '../../../src/engines/batch/run-command.ts';
+import { slurmVariables } from '../../../src/engines/slurm/scheduler.ts';
 import { defaultPath } from '../../../src/shell/base-environment.ts';
 import { createLocalShell } from '../../../src/shell/local-shell.ts';
 import { temporaryFolder } from '../../files/temporary.ts';
@@ -19,7 +20,8 @@ async function createPrograms(folder: string): Promise<string> {
 async function printEnvironment(program: string, environment: Record<string, string>) {
   const shell = createLocalShell({ environment });
   const configuredVariables = ['SITE'];
-  const run = createRunCommand({ shell, commandTimeoutMs: 60_000, onCommand: () => undefined, configuredVariables });
+  const options = { shell, commandTimeoutMs: 60_000, onCommand: () => undefined, configuredVariables };
+  const run = createRunCommand(options, slurmVariables);
   const { stdout, stderr } = await run({ argv: [program] }, neverAborted);
   await shell.close();
   assert.equal(stderr, '');

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createRunCommand } from '../../../src/engines/slurm/commands.ts';
-import { checkLocalScript, requireRunnableScript, scriptCheck } from '../../../src/engines/slurm/script-check.ts';
+import { createRunCommand } from '../../../src/engines/batch/run-command.ts';
+import { checkLocalScript, requireRunnableScript, scriptCheck } from '../../../src/engines/batch/script-check.ts';
+import { slurmVariables } from '../../../src/engines/slurm/scheduler.ts';
 import { createLocalShell } from '../../../src/shell/local-shell.ts';
 import { temporaryFolder } from '../../files/temporary.ts';
 
@@ -53,7 +54,7 @@ test('a command runs only if its script can run, on this host and on another one
   await assert.rejects(checkLocalScript(join(folder, 'nowhere'), 'run.sh'), { code: 'job_refused' });
   for (const environment of [{}, { BASH_ENV: join(folder, 'start-up') }]) {
     const shell = createLocalShell({ environment });
-    const run = createRunCommand({ shell, commandTimeoutMs: 60_000, onCommand: () => undefined });
+    const run = createRunCommand({ shell, commandTimeoutMs: 60_000, onCommand: () => undefined }, slurmVariables);
     for (const [script, message] of Object.entries(expected)) {
       const precondition = scriptCheck(directory, script);
       const result = await run({ argv: ['cat'], stdin: 'input', precondition }, new AbortController().signal);

@@ -1,38 +1,32 @@
 import type { Observation } from '../../domain/jobs/transition.ts';
-import { isJobName, type RunCommand, requireOutput } from './commands.ts';
-import { toObservation } from './observation.ts';
-import { type Accounting, parseSacct, sacctCommand } from './sacct.ts';
+import type { BatchScheduler } from './scheduler.ts';
 
 const maxRetryDelayMs = 60_000;
 /** Further jobs are queried at the next poll. */
 const maxJobsPerQuery = 500;
 
 /**
- * Reads the ends of jobs that have left the queue from Slurm's accounting.
- *
- * `missing` maps job ids to refs. Runs at most one command a call, for any number of jobs. A job that accounting does not report yet is queried again
- * after 2, 4, 8… 60 s; a reported end is cached. Never throws: after a failed query the ends are read at a later call.
+ * Reads the ends of jobs that have left the queue. `missing` maps job ids to refs. Makes at most one query a call, for any
+ * number of jobs. A job whose end is not reported yet is queried again after 2, 4, 8… 60 s; a reported end is cached. Never
+ * throws: after a failed query the ends are read at a later call.
  */
-export function createAccountingReader(
-  source: Accounting,
-  run: RunCommand,
+export function createEndReader(
+  { readEnds }: Pick<BatchScheduler, 'readEnds'>,
   now: () => number,
 ): (missing: ReadonlyMap<string, string>, signal: AbortSignal) => Promise<Observation[]> {
   const ends = new Map<string, Observation>();
   const retries = new Map<string, { delayMs: number; nextAt: number }>();
 
   async function query(missing: ReadonlyMap<string, string>, refs: string[], signal: AbortSignal): Promise<void> {
-    if (source === 'none' || refs.length === 0) return;
+    if (readEnds === null || refs.length === 0) return;
     for (const ref of refs) {
       const delayMs = Math.min((retries.get(ref)?.delayMs ?? 1000) * 2, maxRetryDelayMs);
       retries.set(ref, { delayMs, nextAt: now() + delayMs });
     }
-    const jobs = parseSacct(requireOutput('sacct', await run(sacctCommand(refs, source), signal)));
-    for (const job of jobs) {
-      // The name must match too: a controller that crashed may have given the id to another job.
-      if (!isJobName(job.name) || missing.get(job.name) !== job.ref) continue;
-      const observation = toObservation(job, now());
-      if (observation?.kind === 'finished') ends.set(job.ref, observation);
+    for (const observation of await readEnds(refs, signal)) {
+      const { kind, jobId, ref } = observation;
+      // The name must match too: a controller that crashed may have given the ref to another job.
+      if (kind === 'finished' && missing.get(jobId) === ref) ends.set(ref, observation);
     }
   }
 

@@ -3,8 +3,11 @@ import { chunks } from '../../domain/chunks.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { EndRecord } from '../../domain/jobs/end-record.ts';
 import type { WorkspacePaths } from '../../files/workspaces/workspaces.ts';
-import { type RunCommand, requireOutput } from './commands.ts';
-import { outcomeForShellExitCode } from './observation.ts';
+import { outcomeForShellExitCode } from './exit-outcome.ts';
+import { type RunCommand, requireOutput } from './run-command.ts';
+
+/** A command has a time limit, and a shared file system can be slow. */
+const maxJobsPerCommand = 1000;
 
 /**
  * Prints a line for each job: `<index> never_started`, `<index> not_ended`, or `<index> end <code> <start> <end> <written>`. The
@@ -37,7 +40,7 @@ export async function readEndRecords(
   signal: AbortSignal,
 ): Promise<Map<string, EndRecord>> {
   const records = new Map<string, EndRecord>();
-  for (const chunk of chunks([...jobs])) {
+  for (const chunk of chunks([...jobs], maxJobsPerCommand)) {
     const stdin = chunk.map(([, { directory }]) => `${directory}\0`).join('');
     // --norc: see `createRunCommand`.
     const argv = ['bash', '--norc', '-c', readRecordsBash] as const;
@@ -70,7 +73,7 @@ export async function preventStarts(
   signal: AbortSignal,
 ): Promise<Set<string>> {
   const prevented = new Set<string>();
-  for (const chunk of chunks(directories)) {
+  for (const chunk of chunks(directories, maxJobsPerCommand)) {
     const stdin = chunk.map((directory) => `${directory}\0`).join('');
     const argv = ['bash', '--norc', '-c', preventStartsBash] as const;
     const lines = requireOutput('bash', await run({ argv, stdin }, signal)).split('\n');
@@ -106,5 +109,5 @@ function parseRecord(text: string): EndRecord {
   };
 }
 
-/** Slurm stops jobs by SIGTERM, and then by SIGKILL. */
+/** Schedulers stop jobs by SIGTERM, and then by SIGKILL. */
 const terminationCodes = [128 + constants.signals.SIGTERM, 128 + constants.signals.SIGKILL];
