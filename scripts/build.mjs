@@ -13,7 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildFolder, buildRoot } from '../bin/build-folder.mjs';
 
@@ -62,6 +62,7 @@ export async function build() {
       banner: { js: "const importMetaUrl = require('node:url').pathToFileURL(__filename).href;" },
     });
     wrapProgram(join(temporary, 'program.cjs'));
+    copyShellPrograms(temporary);
     cpSync(join(root, 'node_modules/@fastify/swagger-ui/static'), join(temporary, 'swagger-ui'), { recursive: true });
     runScript('scripts/build-clients.mjs', [join(temporary, 'clients')]);
     runScript('web/build.mjs', [join(temporary, 'web')]);
@@ -80,6 +81,15 @@ function wrapProgram(file) {
   const text = readFileSync(file, 'utf8').replace(/[\u0080-\uffff]/g, toEscape);
   const hash = createHash('sha256').update(text).digest('hex');
   writeFileSync(file, `//${hash}\n(function (exports, require, module, __filename) {${text}\n})`);
+}
+
+/** Programs for other hosts, which modules of engines read from their own folder: here, that of the program. */
+function copyShellPrograms(folder) {
+  for (const path of readdirSync(join(root, 'src/engines'), { recursive: true })) {
+    if (!path.endsWith('.sh')) continue;
+    // Throws if two engines have a program of the same name.
+    cpSync(join(root, 'src/engines', path), join(folder, basename(path)), { force: false, errorOnExist: true });
+  }
 }
 
 /** Compiles the schema of the configuration here instead of at every start. */

@@ -70,6 +70,12 @@ const externalSoftware: ExternalSoftware[] = [
     testPaths: /^test\/systems\/(python|docs\/(events|readme))/,
   },
   {
+    name: 'ShellCheck',
+    programs: ['shellcheck'],
+    packages: ['shellcheck'],
+    testPaths: /^test\/systems\/engines\/shell-programs/,
+  },
+  {
     name: 'strace',
     programs: ['strace'],
     packages: ['strace'],

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { BatchIsolation } from '../../src/engines/batch/resolve-isolation.ts';
 import type { EngineJob } from '../../src/engines/engine.ts';
 import { type RunSettings, runJob } from '../../src/engines/local/run-job.ts';
-import { buildWrapperScript } from '../../src/engines/slurm/wrapper.ts';
+import { buildSlurmScript } from '../../src/engines/slurm/steps.ts';
 import { localSandbox, slurmIsolation } from '../../test/support/bubblewrap.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { quantile } from '../statistics.ts';
@@ -55,7 +55,7 @@ export const isolation: Benchmark = {
       const cwd = await mkdtemp(join(folder, 'slurm-'));
       const workspace = { ...job.workspace, directory: cwd };
       const script = `${cwd}.sh`;
-      await writeFile(script, buildWrapperScript({ ...job, workspace }, isolation));
+      await writeFile(script, buildSlurmScript({ ...job, workspace }, isolation));
       const startedAt = performance.now();
       const [code] = await once(spawn('bash', [script], { cwd, stdio: 'ignore' }), 'exit');
       if (code !== 0) throw new Error(`the wrapper exited with ${code}`);

@@ -5,30 +5,13 @@ import type { EndRecord } from '../../domain/jobs/end-record.ts';
 import type { WorkspacePaths } from '../../files/workspaces/workspaces.ts';
 import { outcomeForShellExitCode } from './exit-outcome.ts';
 import { type RunCommand, requireOutput } from './run-command.ts';
+import { readShellProgram } from './shell-program.ts';
 
 /** A command has a time limit, and a shared file system can be slow. */
 const maxJobsPerCommand = 1000;
 
-/**
- * Prints a line for each job: `<index> never_started`, `<index> not_ended`, or `<index> end <code> <start> <end> <written>`. The
- * wrapper creates `<directory>.started` before anything else of the job runs, and writes the end record into it. A job
- * whose workspace is absent prints nothing: the file system may be unmounted, so nothing is known. A link in the place of
- * `<directory>.started` (see `preventStarts`) leads nowhere, so that it does not exist for the first test.
- */
-const readRecordsBash = `
-index=0
-while IFS= read -r -d '' directory; do
-  if [ -d "$directory" ]; then
-    if [ ! -e "$directory.started" ]; then echo "$index never_started"
-    elif [ ! -e "$directory.started/end" ]; then echo "$index not_ended"
-    else
-      end=
-      IFS= read -r end < "$directory.started/end"
-      echo "$index end $end $(stat -c %Z -- "$directory.started/end")"
-    fi 2> /dev/null
-  fi
-  index=$((index + 1))
-done`;
+const readRecordsProgram = readShellProgram('read-end-records.sh', import.meta.url);
+const preventStartsProgram = readShellProgram('prevent-starts.sh', import.meta.url);
 
 /**
  * Reads what the wrappers of jobs wrote, in few commands for any number of jobs. `jobs` maps job ids to workspaces. A job
@@ -43,7 +26,7 @@ export async function readEndRecords(
   for (const chunk of chunks([...jobs], maxJobsPerCommand)) {
     const stdin = chunk.map(([, { directory }]) => `${directory}\0`).join('');
     // --norc: see `createRunCommand`.
-    const argv = ['bash', '--norc', '-c', readRecordsBash] as const;
+    const argv = ['bash', '--norc', '-c', readRecordsProgram] as const;
     const output = requireOutput('bash', await run({ argv, stdin }, signal));
     for (const line of output.split('\n')) {
       const [, index, text = ''] = /^(\d+) (.*)$/.exec(line) ?? [];
@@ -54,18 +37,6 @@ export async function readEndRecords(
   return records;
 }
 
-/**
- * Puts a link in the place of each start record, which the wrapper then cannot create. Unlike a folder it cannot be taken
- * for the record of a job that has started. Both are created by one system call that fails if the other one exists.
- */
-const preventStartsBash = `
-while IFS= read -r -d '' directory; do
-  if ln -sT -- never_started "$directory.started" 2> /dev/null || [ -L "$directory.started" ]; then echo prevented
-  elif [ -d "$directory.started" ]; then echo started
-  else echo failed
-  fi
-done`;
-
 /** Prevents the start of jobs, in few commands for any number of jobs. Returns the folders of those that have not started. */
 export async function preventStarts(
   run: RunCommand,
@@ -75,7 +46,7 @@ export async function preventStarts(
   const prevented = new Set<string>();
   for (const chunk of chunks(directories, maxJobsPerCommand)) {
     const stdin = chunk.map((directory) => `${directory}\0`).join('');
-    const argv = ['bash', '--norc', '-c', preventStartsBash] as const;
+    const argv = ['bash', '--norc', '-c', preventStartsProgram] as const;
     const lines = requireOutput('bash', await run({ argv, stdin }, signal)).split('\n');
     for (const [index, directory] of chunk.entries()) {
       if (lines[index] === 'prevented') prevented.add(directory);

@@ -1,8 +1,10 @@
 import { BursarError } from '../../domain/errors.ts';
 import { loginShell } from '../../shell/base-environment.ts';
-import { quoteForBash } from '../../shell/quote.ts';
 import type { RunResult, Shell } from '../../shell/shell.ts';
 import type { CommandEnd } from '../definition.ts';
+import { readShellProgram, setVariables } from './shell-program.ts';
+
+const cleanEnvironment = readShellProgram('clean-environment.sh', import.meta.url);
 
 /** A command of the scheduler, or a bash script that reads job files on the host where these commands run. */
 export interface BatchCommand {
@@ -98,33 +100,22 @@ export function createRunCommand(options: CommandOptions, variables: CommandVari
 /** --norc: bash takes a socket on stdin, which Node uses for pipes, for a remote shell, and would read ~/.bashrc. */
 const bash = ['bash', '--norc', '-c'];
 
-/** Bash that runs its arguments with the environment that `toEnvironments` describes. */
+/** Bash that runs its arguments with the environment that `toEnvironments` returns. */
 function buildPreludes(
   { optionPrefixes, contextVariables, queryVariables }: CommandVariables,
   configured: readonly string[],
 ) {
-  const removeOptions = [
-    ...contextVariables.map((name) => `kept_${name}=$\{${name}-}`),
-    ...optionPrefixes.map((prefix) => `unset $\{!${prefix}@}`),
-    ...contextVariables.map((name) => `[ -z "$kept_${name}" ] || export ${name}="$kept_${name}"`),
-    'umask 077',
-  ];
-  const variables = Object.entries(queryVariables).map(([name, value]) => `export ${name}=${quoteForBash(value)}`);
+  const common = {
+    context_variables: contextVariables,
+    option_variables: `@(${optionPrefixes.join('|')})*`,
+    query_variables: Object.entries(queryVariables).map(([name, value]) => `${name}=${value}`),
+  };
+  const variables = [...submitVariables, ...contextVariables, ...configured];
   return {
-    query: [...removeOptions, `export TZ="$\{TZ-${timeZone}}"`, ...variables, 'exec "$@"'].join('; '),
-    submit: [
-      ...removeOptions,
-      'environment=()',
-      `for name in ${[...submitVariables, ...contextVariables, ...configured].join(' ')}`,
-      'do [ -z "${!name+set}" ] || environment+=("$name=${!name}")',
-      'done',
-      'exec env -i "${environment[@]}" "$@"',
-    ].join('; '),
+    query: setVariables({ ...common, submit_variables: [] }) + cleanEnvironment,
+    submit: setVariables({ ...common, submit_variables: variables }) + cleanEnvironment,
   };
 }
-
-/** Without TZ the C library checks /etc/localtime for each time that it formats: a fifth of the time of a long list. */
-const timeZone = ':/etc/localtime';
 
 function toEnvironments(
   environment: Readonly<Record<string, string>>,
@@ -136,7 +127,7 @@ function toEnvironments(
   const kept = Object.entries(environment).filter(([name]) => isKept(name));
   const submitted = new Set([...submitVariables, ...contextVariables, ...configured]);
   return {
-    query: { TZ: timeZone, ...Object.fromEntries(kept), ...queryVariables },
+    query: { TZ: ':/etc/localtime', ...Object.fromEntries(kept), ...queryVariables },
     submit: { SHELL: loginShell(), ...Object.fromEntries(kept.filter(([name]) => submitted.has(name))) },
   };
 }
@@ -159,7 +150,6 @@ export function lastErrorLine({ code, stderr }: RunResult): string {
   return message || (code === null ? 'ended by a signal' : `exit code ${code}`);
 }
 
-/** Splits a list, so that no command line exceeds the system's length limit. */
 /** Bursar names the jobs of a scheduler by their job ids. A job with any other name belongs to somebody else, and is never touched. */
 export function isJobName(name: string): boolean {
   return /^(?:[A-Z0-9_-]+-)?[0-9A-F]{32}$|^[0-9A-F]{8}(?:-[0-9A-F]{4}){3}-[0-9A-F]{12}$/.test(name);

@@ -5,33 +5,13 @@ import type { RunResult } from '../../shell/shell.ts';
 import { firstLineError } from '../job-messages.ts';
 import { readScriptFile } from '../script-file.ts';
 import type { BatchCommand } from './run-command.ts';
+import { readShellProgram, setVariables } from './shell-program.ts';
 
 /** The exit code of a submission whose script cannot run. Submit commands have no such code. */
 const refusedCode = 65;
 
-/**
- * Ends with `refusedCode` if the script cannot run, and prints `absent`, `outside`, or `file` and the first line of the script.
- * Follows symbolic links before it decides. Starts a program only if there are some: that takes longer than the rest. Reads
- * up to the first NUL: otherwise bash would skip them all, which takes minutes in a large file without a line end.
- */
-const checkScriptBash = `
-refuse() { printf '%s\\n' '' "$@"; exit ${refusedCode}; }
-directory=$1 target=$1/$2 part=$2
-[ -d "$directory" ] || refuse absent
-while :; do
-  if [ -L "$directory/$part" ] || [ "$\{part##*/}" = .. ]; then
-    directory=$(realpath -e -- "$1" 2> /dev/null) && target=$(realpath -e -- "$1/$2" 2> /dev/null) || refuse absent
-    break
-  fi
-  case $part in */*) part=$\{part%/*} ;; *) break ;; esac
-done
-case $target in "$directory"/*) ;; *) refuse outside ;; esac
-[ -f "$target" ] || refuse absent
-line=
-LC_ALL=C IFS= read -r -d '' -n 1024 line 2> /dev/null < "$target" || :
-line=$\{line%%$'\\n'*}
-case $line in *$'\\r') refuse file "$line" ;; '#!'*[![:space:]]*) ;; *) refuse file "$line" ;; esac
-`;
+const checkScriptProgram =
+  setVariables({ refused_code: refusedCode }) + readShellProgram('check-script.sh', import.meta.url);
 
 /**
  * Checks a script before submission: otherwise it could wait in the queue for days before it fails. On another host the check is
@@ -40,7 +20,7 @@ case $line in *$'\\r') refuse file "$line" ;; '#!'*[![:space:]]*) ;; *) refuse f
 export function scriptCheck(directory: string, script: string): NonNullable<BatchCommand['precondition']> {
   if (posix.isAbsolute(script)) throw refused(scriptErrors.absolute(script));
   if (posix.normalize(script).startsWith('..')) throw refused(scriptErrors.outside(script));
-  return { bash: checkScriptBash, args: [directory, script] };
+  return { bash: checkScriptProgram, args: [directory, script] };
 }
 
 /** The same check on this host, without a process. */

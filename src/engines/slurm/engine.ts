@@ -4,7 +4,7 @@ import { type CommandOptions, createRunCommand } from '../batch/run-command.ts';
 import type { Engine } from '../engine.ts';
 import type { Accounting } from './sacct.ts';
 import { createSlurmScheduler, slurmVariables } from './scheduler.ts';
-import { buildWrapperScript } from './wrapper.ts';
+import { buildSlurmScript } from './steps.ts';
 
 export interface SlurmEngineOptions extends CommandOptions {
   accounting: Accounting;
@@ -20,7 +20,7 @@ export function createSlurmEngine({ accounting, isolation, now = Date.now, ...op
     scheduler: createSlurmScheduler(run, accounting, now),
     run,
     isLocal: options.shell.isLocal,
-    buildScript: (job) => buildWrapperScript(job, isolation),
+    buildScript: (job) => buildSlurmScript(job, isolation),
     now,
   });
 }

@@ -1,4 +1,5 @@
 import { secondsPerHour } from '../../domain/units.ts';
+import { wrapperSignals } from '../batch/wrapper.ts';
 
 /** Why nothing of a job ran: Slurm could not start its wrapper, or the wrapper stopped before anything else. */
 export type NotRunReason = 'launch_failed' | keyof typeof wrapperSignals;
@@ -10,12 +11,6 @@ export interface SlurmExit {
   /** Set if the exit says that nothing of the job ran: see `credibleExit`. */
   notRun?: NotRunReason;
 }
-
-/**
- * The wrapper kills itself by one of these signals if it runs nothing. `duplicate_start`: the job ran before. They are real-time
- * signals, which programs do not use. A job that is not isolated could send them to its wrapper.
- */
-export const wrapperSignals = { not_started: 46, duplicate_start: 47 } as const;
 
 /** A job as reported by squeue or sacct. Times are epoch milliseconds, null if not set yet. */
 export interface SlurmJob {

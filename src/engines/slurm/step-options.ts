@@ -58,8 +58,8 @@ export const ownOptions: OptionTable = {
   output: { short: 'o', value: 'required' },
 };
 
-/** The names of the options with that kind of value, separated by `|`: a pattern of bash. */
-export function optionPattern(options: OptionTable, value?: 'required' | 'optional'): string {
+/** The names of the options with that kind of value, separated by `|`. */
+function optionPattern(options: OptionTable, value?: 'required' | 'optional'): string {
   return Object.keys(options)
     .filter((name) => options[name]?.value === value)
     .join('|');

@@ -4,7 +4,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { shareFolderBash } from '../../../src/engines/slurm/prepare-isolation.ts';
+import { setVariables } from '../../../src/engines/batch/shell-program.ts';
+import { stepsProgram, stepVariables } from '../../../src/engines/slurm/steps.ts';
 import { temporaryFolder } from '../../files/temporary.ts';
 import { isLongRun } from '../../support/long-run.ts';
 
@@ -14,8 +15,10 @@ const rounds = isLongRun ? 50 : 6;
 test('tasks of many jobs that start and end on one node never remove the folder of each other', async (t) => {
   const folder = await temporaryFolder(t);
   const task = `
+    ${setVariables({ ...stepVariables('', { scheduler: false }), shared_memory_prefix: `${folder}/job-` })}
+    ${stepsProgram}
     shared=$1
-    ${shareFolderBash(`${folder}/job-`)}
+    share_memory
     [ -n "$shared" ] || { echo 'no folder'; exit; }
     touch "$shared/files/file" || echo 'removed before its use'
     [ -e "$shared/files/file" ] || echo 'removed'

@@ -4,32 +4,27 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { serveStepsBash } from '../../../../src/engines/slurm/serve-steps.ts';
-import { answerSeconds, requestFolder, srunProgram } from '../../../../src/engines/slurm/srun-program.ts';
+import { type ShellVariables, setVariables } from '../../../../src/engines/batch/shell-program.ts';
+import { requestFolder, srunProgram, stepsProgram, stepVariables } from '../../../../src/engines/slurm/steps.ts';
 import { eventually } from '../../../engines/observing.ts';
 import { temporaryFolder } from '../../../files/temporary.ts';
 import { killGroup } from '../../../support/attempt.ts';
 import { localSandbox } from '../../../support/bubblewrap.ts';
 
-/** The same program, which waits for a second only. */
-function shortened(program: string): string {
-  const changed = program.replaceAll(` ${answerSeconds}`, ' 1');
-  assert.notEqual(changed, program);
-  return changed;
-}
-
 /** Runs the part of the wrapper that serves requests, and records which ones it accepts, and when it stops waiting for one. */
-async function serveSteps(t: TestContext, program: string) {
+async function serveSteps(t: TestContext, changes: ShellVariables) {
   let end = async () => {};
   // Before the removal of the folders.
   t.after(() => end());
   const [steps, folder] = [await temporaryFolder(t), await temporaryFolder(t)];
   const requests = join(steps, 'requests');
   execFileSync('mkfifo', [requests]);
-  const script = `steps=$1 folder=$2
+  const script = `folder=$2
     mv() { command mv "$@" && echo "\${!#}" >> "$folder/accepted"; }
     read() { builtin read "$@" || { echo >> "$folder/timeouts"; return 1; }; }
-    ${program}
+    ${setVariables({ ...stepVariables('', { scheduler: false }), ...changes })}
+    ${stepsProgram}
+    steps=$1
     serve_steps`;
   const server = spawn('bash', ['-c', script, 'bash', steps, folder], { stdio: 'ignore', detached: true });
   const exit = once(server, 'exit');
@@ -48,7 +43,7 @@ async function serveSteps(t: TestContext, program: string) {
 }
 
 test('requests whose programs were killed before they were served do not occupy the wrapper', async (t) => {
-  const { steps, request, acceptedIds } = await serveSteps(t, shortened(serveStepsBash));
+  const { steps, request, acceptedIds } = await serveSteps(t, { answer_seconds: 1 });
   const ids = Array.from({ length: 70 }, (_, index) => `1.${index}`);
   request(ids.map((id) => `${id}\n`).join(''));
   // The first ones may be dropped before the last ones are accepted.
@@ -58,8 +53,7 @@ test('requests whose programs were killed before they were served do not occupy 
 
 test('a request is accepted although a timeout comes while it is read', async (t) => {
   // As while other steps wait for their start.
-  const program = serveStepsBash.replace('timeout=30', 'timeout=0.1');
-  const { request, acceptedIds, countTimeouts } = await serveSteps(t, program);
+  const { request, acceptedIds, countTimeouts } = await serveSteps(t, { idle_seconds: 0.1 });
   for (const part of ['1.2', '3\n', 'text that is too long for an id', '\n', '1', '.4', '\n']) {
     request(part);
     const before = countTimeouts();
@@ -72,7 +66,8 @@ test('a request is accepted although a timeout comes while it is read', async (t
 test('srun fails if the wrapper does not answer', async (t) => {
   const folder = await temporaryFolder(t);
   mkdirSync(join(folder, 'bin'));
-  writeFileSync(join(folder, 'bin/srun'), shortened(srunProgram), { mode: 0o755 });
+  const program = srunProgram.replace(/^answer_seconds=\d+$/m, 'answer_seconds=1');
+  writeFileSync(join(folder, 'bin/srun'), program, { mode: 0o755 });
   execFileSync('mkfifo', [join(folder, 'requests')]);
   const sandbox = ['--ro-bind', '/', '/', '--dev', '/dev', '--tmpfs', '/run', '--bind', folder, requestFolder];
   const { status, stderr } = spawnSync(localSandbox().program, [...sandbox, `${requestFolder}/bin/srun`, 'true'], {

@@ -170,7 +170,7 @@ describe('the environment of a job on Slurm', { concurrency: true }, () => {
     const [withoutFolder, first] = [await newJob(runOnce), await newJob(runUntilReleased)];
     const missing = { ...withoutFolder.workspace, directory: `${withoutFolder.workspace.directory}-gone` };
     await withAutomaticRelease(engine).submit({ ...withoutFolder, workspace: missing }, neverAborted);
-    await assertNotStarted(engine, withoutFolder, /Slurm did not start it in its own folder\nbursar: check that/);
+    await assertNotStarted(engine, withoutFolder, /its own folder cannot be entered\nbursar: check that/);
 
     await withAutomaticRelease(engine).submit(first, neverAborted);
     await eventually('the job runs', async () => (await countRuns(first)) === 1);

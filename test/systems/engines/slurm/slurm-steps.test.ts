@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { replacedCommands } from '../../../../src/engines/slurm/srun-program.ts';
+import { replacedCommands } from '../../../../src/engines/slurm/steps.ts';
 import { processesMentioning } from '../../../engines/local/harness.ts';
 import { eventually, neverAborted } from '../../../engines/observing.ts';
 import { attempt, killGroup } from '../../../support/attempt.ts';
