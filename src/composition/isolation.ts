@@ -1,4 +1,3 @@
-import { realpathSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseDatabaseUrl } from '../config/database-url.ts';
@@ -11,7 +10,7 @@ import { type Isolation, isInside } from '../domain/systems/isolation.ts';
 import type { IsolationContext, SystemIsolation } from '../engines/definition.ts';
 import { engineOf } from '../engines/registry.ts';
 import { isVisible } from '../engines/sandbox/arguments.ts';
-import { probeBubblewrap } from '../engines/sandbox/host.ts';
+import { probeBubblewrap, realName } from '../engines/sandbox/host.ts';
 import { findIsolationRefusals } from './isolation-rules.ts';
 
 /**
@@ -138,14 +137,4 @@ export function findExposedConfigFile(config: Config, isolations: ReadonlyMap<st
     ([name, { engine }]) => isolations.get(name)?.sandbox !== undefined && engine.ssh === undefined,
   );
   return systems.some(([, { readOnly }]) => isVisible(file, { readOnly, hidden })) ? file : null;
-}
-
-/** The path without symbolic links, also of a folder that does not exist yet. */
-function realName(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    const parent = dirname(path);
-    return parent === path ? path : join(realName(parent), path.slice(parent.length));
-  }
 }

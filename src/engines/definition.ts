@@ -37,7 +37,7 @@ export interface EngineSystem<Settings extends EngineSettings = EngineSettings> 
 
 /** The scheduler of a cluster. */
 export interface SchedulerNames {
-  /** Such as `Slurm`. */
+  /** For messages. */
   name: string;
   /** The command that lists the queue. */
   listCommand: string;

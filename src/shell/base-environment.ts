@@ -2,7 +2,7 @@ import { homedir, userInfo } from 'node:os';
 
 /**
  * The environment of the commands that Bursar runs. The rest of Bursar's own environment is not passed on: it may
- * contain secrets, and SBATCH_* and SLURM_* variables act as options of Slurm's commands.
+ * contain secrets, and the commands of schedulers take options from some variables.
  */
 export function baseEnvironment(): Record<string, string> {
   const user = userName();

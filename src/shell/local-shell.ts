@@ -7,7 +7,7 @@ import { unavailableError } from './shell-errors.ts';
 import { streamProcess } from './stream-process.ts';
 
 export interface LocalShellOptions {
-  /** Added to the base environment of every command, such as SLURM_CONF. */
+  /** Added to the base environment of every command. */
   environment: Record<string, string>;
   /** Starts the commands of `run`. Default: this process does. */
   startProcess?: StartProcess | undefined;

@@ -10,8 +10,8 @@ export function quoteForShell(word: string): string {
 const mustEscape = /[\0-\x1f\x7f\\']/;
 
 /**
- * Quotes a word for bash on a single line, with control characters escaped. Batch scripts need this: sbatch refuses a
- * script that contains CR LF, and could read a line inside a quoted word as an #SBATCH option. Throws `job_refused` for
+ * Quotes a word for bash on a single line, with control characters escaped. Batch scripts need this: a scheduler may
+ * refuse a script that contains CR LF, and could read a line inside a quoted word as a directive. Throws `job_refused` for
  * a word that contains NUL, which no shell can read.
  */
 export function quoteForBash(word: string): string {

@@ -21,7 +21,7 @@ import { loginTimeoutMs, type SshTarget, sshArgv } from './ssh-target.ts';
 import { streamProcess } from './stream-process.ts';
 
 export interface SshShellOptions extends SshTarget {
-  /** Added to the environment of the remote commands, such as SLURM_CONF. */
+  /** Added to the environment of the remote commands. */
   environment: Record<string, string>;
   /** Starts the ssh of each command of `run`. Default: this process does. */
   startProcess?: StartProcess | undefined;

@@ -17,7 +17,7 @@ import type { LeasedSystemDeps } from './system-deps.ts';
 
 /** Jobs in progress. More than are submitted: the files of the next ones are unpacked meanwhile, and commits are shared. */
 const concurrency = 16;
-/** The load on a scheduler: each submission to Slurm is one sbatch. */
+/** The load on a scheduler: each submission is one command. */
 const maxConcurrentSubmissions = 8;
 const delayAfterErrorMs = 1000;
 

@@ -100,7 +100,7 @@ function wasStopped(report: JobEnd, record: RecordedEnd, limits: EndLimits): boo
 export const maxRefusalSeconds = 60;
 
 /**
- * The exit code that Slurm reports if a node refuses to start a job. A wrapper exits with it only if it has written the end
+ * The exit code that a scheduler may report if a node refuses to start a job. A wrapper exits with it only if it has written the end
  * record.
  */
 export const refusalExitCode = 1;

@@ -1,8 +1,8 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import { createSlots } from '../../domain/slots.ts';
+import { coalesce } from '../../shell/coalesce.ts';
 import { type Engine, type EngineJob, type SubmitOptions, startDirectoryOf } from '../engine.ts';
-import { coalesce } from './coalesce.ts';
 import { createEndReader } from './end-reader.ts';
 import { preventStarts, readEndRecords } from './end-records.ts';
 import { createMissingJobInspector } from './missing-jobs.ts';

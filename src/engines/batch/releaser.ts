@@ -1,5 +1,5 @@
+import { coalesce } from '../../shell/coalesce.ts';
 import type { Engine } from '../engine.ts';
-import { coalesce } from './coalesce.ts';
 import type { BatchJob, BatchScheduler } from './scheduler.ts';
 
 /**

@@ -30,11 +30,17 @@ export interface UnlistedJob {
  * a BursarError.
  */
 export interface BatchScheduler {
-  /** For messages, such as `Slurm`. */
+  /** For messages. */
   name: string;
   /** Submits the script of a job held, under its job id as its name. */
   submission(job: EngineJob, script: string): BatchCommand;
-  /** Returns the ref, or throws what says whether the job can exist: see `parseSubmittedJobId` of Slurm. */
+  /**
+   * Returns the ref, or throws:
+   * - `job_refused` only if the scheduler says that it can never run this job;
+   * - `queue_full`, which is transient, if the account has as many jobs as it may: the job does not exist;
+   * - `invalid_config` if the options of the site are rejected: the job does not exist, and can be submitted after a repair;
+   * - a transient error after any other failure: the job may or may not exist.
+   */
   parseSubmission(result: RunResult): string;
   /** Lists the jobs of Bursar, in one command. */
   list(signal: AbortSignal): Promise<BatchJob[]>;

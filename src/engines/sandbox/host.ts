@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, chownSync, constants, lstatSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { accessSync, chownSync, constants, existsSync, lstatSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join, relative } from 'node:path';
+import { delimiter, dirname, join, relative } from 'node:path';
 import { isInside } from '../../domain/systems/isolation.ts';
 import {
   type HiddenPath,
@@ -115,12 +115,12 @@ function findProgram(name: string, path = '/usr/local/bin:/usr/bin:/bin'): strin
  */
 export function findHiddenPaths(paths: readonly string[], readOnly: readonly string[] = []): HiddenPath[] {
   const links = readOnly.flatMap((folder) => {
-    const name = realNameOf(folder);
-    return name === null || name === folder ? [] : { folder, name };
+    const name = realName(folder);
+    return name === folder ? [] : { folder, name };
   });
   const names = paths.flatMap((path) => {
-    const real = realNameOf(path);
-    if (real === null) return [];
+    if (!existsSync(path)) return [];
+    const real = realName(path);
     const aliases = links.filter(({ name }) => isInside(real, name));
     return [path, real, ...aliases.map(({ folder, name }) => join(folder, relative(name, real)))];
   });
@@ -132,12 +132,13 @@ export function findHiddenPaths(paths: readonly string[], readOnly: readonly str
   });
 }
 
-/** The path without symbolic links; null if it does not exist. */
-function realNameOf(path: string): string | null {
+/** The path without symbolic links, also of a folder that does not exist yet. */
+export function realName(path: string): string {
   try {
     return realpathSync(path);
   } catch {
-    return null;
+    const parent = dirname(path);
+    return parent === path ? path : join(realName(parent), path.slice(parent.length));
   }
 }
 

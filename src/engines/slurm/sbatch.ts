@@ -42,13 +42,7 @@ const option = (name: string, value: string | undefined) => (value === undefined
 /** sbatch treats output file names as patterns: `%j` is the job id, `%%` is a percent sign. */
 const escapePattern = (path: string) => path.replaceAll('%', '%%');
 
-/**
- * Returns the Slurm job id, or throws:
- * - `job_refused` only if Slurm says that it can never run this job;
- * - `queue_full`, which is transient, if the account has as many jobs in Slurm as it may: the job does not exist;
- * - `invalid_config` if Slurm rejects the options of the site: the job does not exist, and can be submitted after a repair;
- * - a transient error after any other failure: the job may or may not exist.
- */
+/** As `parseSubmission` of a `BatchScheduler` must. */
 export function parseSubmittedJobId(result: RunResult): string {
   const { code, stdout, stderr } = result;
   const [, ref] = /^(\d+)(?:;\S*)?$/m.exec(stdout) ?? [];

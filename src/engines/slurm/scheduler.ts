@@ -11,7 +11,7 @@ import { toObservation } from './observation.ts';
 import { createQueueReader } from './queue-reader.ts';
 import { type Accounting, parseSacct, sacctCommand } from './sacct.ts';
 import { parseSubmittedJobId, sbatchCommand } from './sbatch.ts';
-import { parseControllerConfig, parsePing, pingCommand, showConfigCommand } from './scontrol.ts';
+import { parseControllerConfig, parsePing } from './scontrol.ts';
 import { parseSqueueById, squeueByIdCommand, squeueCommand } from './squeue.ts';
 
 export const slurmVariables: CommandVariables = {
@@ -40,7 +40,8 @@ export function createSlurmScheduler(run: RunCommand, accounting: Accounting, no
    * - the controller has not assigned its id yet, or has assigned the id to another job.
    */
   async function findForgotten(jobs: readonly UnlistedJob[], signal: AbortSignal): Promise<Set<string>> {
-    const config = parseControllerConfig(requireOutput('scontrol', await run(showConfigCommand(), signal)));
+    const output = requireOutput('scontrol', await run({ argv: ['scontrol', 'show', 'config'] }, signal));
+    const config = parseControllerConfig(output);
     const currentNames = new Map<string, string>();
     for (const chunk of chunks(jobs)) {
       const refs = chunk.map(({ ref }) => ref);
@@ -73,7 +74,7 @@ export function createSlurmScheduler(run: RunCommand, accounting: Accounting, no
             return jobs.flatMap((job) => toObservation(job, now()) ?? []);
           },
     findForgotten,
-    health: async (signal) => parsePing(await run(pingCommand(), signal)),
+    health: async (signal) => parsePing(await run({ argv: ['scontrol', 'ping'] }, signal)),
   };
 }
 

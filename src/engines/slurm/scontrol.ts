@@ -1,10 +1,6 @@
 import type { RunResult } from '../../shell/shell.ts';
-import { type BatchCommand, lastErrorLine } from '../batch/run-command.ts';
+import { lastErrorLine } from '../batch/run-command.ts';
 import type { EngineHealth } from '../engine.ts';
-
-export function pingCommand(): BatchCommand {
-  return { argv: ['scontrol', 'ping'] };
-}
 
 /** Parses one line for each controller, such as `Slurmctld(primary) at head1 is UP`. One controller that is up is enough. */
 export function parsePing(result: RunResult): EngineHealth {
@@ -13,10 +9,6 @@ export function parsePing(result: RunResult): EngineHealth {
   if (up !== undefined) return { ok: true, detail: `slurmctld on ${up[2]} (${up[1]}) is up` };
   const hosts = controllers.map(([, , host]) => host).join(', ');
   return { ok: false, detail: hosts === '' ? lastErrorLine(result) : `slurmctld on ${hosts} is down` };
-}
-
-export function showConfigCommand(): BatchCommand {
-  return { argv: ['scontrol', 'show', 'config'] };
 }
 
 /**

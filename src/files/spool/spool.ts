@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
 import { formatBytes } from '../../domain/format-amount.ts';
+import { coalesce } from '../../shell/coalesce.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 import { isJobId, requireJobId } from '../safe-paths.ts';
 import { syncFolder } from '../sync-folder.ts';
@@ -72,7 +73,7 @@ export function createSpool(
 ): Spool {
   const incoming = join(directory, 'incoming');
   const pathOf = (jobId: string) => join(directory, `${requireJobId(jobId)}.zip`);
-  const syncDirectory = coalesceSyncs(directory);
+  const syncDirectory = coalesce<void, void>(() => syncFolder(directory));
 
   return {
     async open() {
@@ -195,20 +196,4 @@ function stalled(pauseMs: number) {
 function tooLarge(bytes: number, maxBytes: number) {
   const message = `The request body is larger than the limit of ${formatBytes(maxBytes)}. Send a smaller zip file.`;
   return new BursarError('too_large', message, { details: { maxBytes, receivedBytes: bytes } });
-}
-
-/** Returns a function that syncs the folder. One sync serves all calls made before it starts. */
-function coalesceSyncs(path: string): () => Promise<void> {
-  let running: Promise<void> = Promise.resolve();
-  let next: Promise<void> | undefined;
-  return () => {
-    next ??= running
-      .catch(() => undefined)
-      .then(() => {
-        next = undefined;
-        running = syncFolder(path);
-        return running;
-      });
-    return next;
-  };
 }

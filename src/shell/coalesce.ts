@@ -15,11 +15,11 @@ interface Run<Request, Result> {
 export function coalesce<Request, Result>(
   work: (requests: Request[], signal: AbortSignal) => Promise<Result>,
   minIntervalMs = 0,
-): (request: Request, signal: AbortSignal) => Promise<Result> {
+): (request: Request, signal?: AbortSignal) => Promise<Result> {
   let lastRun: Promise<unknown> = Promise.resolve();
   let nextRun: Run<Request, Result> | undefined;
 
-  return (request, signal) => {
+  return (request, signal = new AbortController().signal) => {
     if (nextRun !== undefined) {
       nextRun.requests.push(request);
       nextRun.signals.push(signal);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { coalesce } from '../../../src/engines/batch/coalesce.ts';
+import { coalesce } from '../../src/shell/coalesce.ts';
 
 describe('coalesce', () => {
   const { signal } = new AbortController();
