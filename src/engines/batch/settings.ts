@@ -1,4 +1,4 @@
-import Type, { type Static } from 'typebox';
+import Type, { type Static, type TObject } from 'typebox';
 import { positiveInt } from '../settings.ts';
 
 const Ssh = Type.Object(
@@ -43,6 +43,4 @@ export const batchKeys = (scheduler: string, example: string) => ({
   ),
 });
 
-const batchSchema = Type.Object(batchKeys('', ''));
-
-export type BatchSettings = Static<typeof batchSchema> & { kind: string; site: object };
+export type BatchSettings = Static<TObject<ReturnType<typeof batchKeys>>> & { kind: string; site: object };
