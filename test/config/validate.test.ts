@@ -60,6 +60,21 @@ describe('validateConfig', () => {
     assert.match(errorsOf({ isolation: 'docker' })['systems.hpc_one.isolation'] ?? '', /auto, bubblewrap, none/);
   });
 
+  test('checks the scheduler options of a project by the engine of its system', () => {
+    const errorsOf = (engine: object, site: object) => {
+      const config = minimalConfig();
+      Object.assign(config.systems.hpc_one, { engine, projects: [{ name: 'proj', site }] });
+      return fieldErrors(config);
+    };
+    const path = 'systems.hpc_one.projects.0.site';
+    assert.deepEqual(errorsOf({ kind: 'slurm' }, { partition: 'long' }), {});
+    assert.match(
+      errorsOf({ kind: 'slurm' }, { partitoin: 'long' })[`${path}.partitoin`] ?? '',
+      /did you mean partition/,
+    );
+    assert.match(errorsOf({ kind: 'local' }, { partition: 'long' })[path] ?? '', /is not a known key/);
+  });
+
   test('checks the keys of OpenID providers', () => {
     const provider = { issuer: 'https://idp.test', audience: 'bursar' };
     const errorsOf = (...oidc: object[]) => fieldErrors({ ...minimalConfig(), auth: { oidc } });
