@@ -1,13 +1,10 @@
 # shellcheck shell=bash disable=SC2154
 # Runs a command of the scheduler, its arguments, in the environment that run-command.ts describes.
 #
-# Set in front: context_variables, option_variables (a pattern), query_variables; for the submit command submit_variables.
+# Set in front: context_variables, option_prefixes, query_variables; for the submit command submit_variables.
 kept=()
 for name in "${context_variables[@]}"; do [ -z "${!name-}" ] || kept+=("$name=${!name}"); done
-while IFS= read -r name; do
-  # shellcheck disable=SC2053
-  [[ $name != $option_variables ]] || unset "$name"
-done < <(compgen -e)
+for prefix in "${option_prefixes[@]}"; do eval "unset \${!$prefix@}"; done
 [ "${#kept[@]}" = 0 ] || export "${kept[@]}"
 umask 077
 if [ "${#submit_variables[@]}" -gt 0 ]; then

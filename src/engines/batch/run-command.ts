@@ -107,7 +107,7 @@ function buildPreludes(
 ) {
   const common = {
     context_variables: contextVariables,
-    option_variables: `@(${optionPrefixes.join('|')})*`,
+    option_prefixes: optionPrefixes,
     query_variables: Object.entries(queryVariables).map(([name, value]) => `${name}=${value}`),
   };
   const variables = [...submitVariables, ...contextVariables, ...configured];
