@@ -66,8 +66,8 @@ function isolationVariables(job: EngineJob, { required, readOnly, hidden, networ
     network,
   });
   return {
-    mounts: mounts.flatMap(toWords),
-    remounts: remounts.flatMap(toWords),
+    mounts: toWords(mounts),
+    remounts: toWords(remounts),
     readable: [...systemPaths, ...readOnly],
     hidden: hidden.map(({ path }) => path),
     private_files: isPrivateExpression.split(' '),
@@ -78,7 +78,16 @@ function isolationVariables(job: EngineJob, { required, readOnly, hidden, networ
   };
 }
 
-const toWords = ({ hides = '', args }: ArgumentGroup) => [hides, String(args.length), ...args];
+/** The arguments of `add_arguments`. Groups that hide nothing are joined: bash takes long for many of them. */
+function toWords(groups: readonly ArgumentGroup[]): string[] {
+  const joined: { hides: string; args: string[] }[] = [];
+  for (const { hides = '', args } of groups) {
+    const last = joined.at(-1);
+    if (hides === '' && last?.hides === '') last.args.push(...args);
+    else joined.push({ hides, args: [...args] });
+  }
+  return joined.flatMap(({ hides, args }) => [hides, String(args.length), ...args]);
+}
 
 function toArgv(command: JobCommand): string[] {
   switch (command.kind) {
