@@ -13,7 +13,7 @@ const mayImport = {
   services: ['domain', 'config', 'contract', 'store', 'files', 'metrics', 'webhooks'],
   workers: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics', 'tracing', 'webhooks'],
   http: ['domain', 'config', 'contract', 'services', 'metrics', 'tracing'],
-  doctor: ['domain', 'config', 'engines', 'files', 'shell'],
+  doctor: ['domain', 'engines', 'files', 'shell'],
 };
 
 /** The part of the engines that clients have too. */

@@ -29,7 +29,9 @@ export const BatchPayloadSchema = Type.Object(
   {
     command: Type.String({
       minLength: 1,
-      description: 'A line for the shell, or `sbatch` with a script from the zip or with `--wrap`.',
+      description:
+        'A line for the shell, or the submit command of the system (`command_language` at `GET /hpc/`) with a script from ' +
+        'the zip, such as `sbatch run.sh`.',
     }),
     ...commonFields,
   },

@@ -94,7 +94,7 @@ export type Payload = BatchPayload | ToolPayload;
  */
 export type BatchPayload = {
     /**
-     * A line for the shell, or `sbatch` with a script from the zip or with `--wrap`.
+     * A line for the shell, or the submit command of the system (`command_language` at `GET /hpc/`) with a script from the zip, such as `sbatch run.sh`.
      */
     command: string;
     /**
