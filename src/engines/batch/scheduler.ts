@@ -3,9 +3,10 @@ import type { RunResult } from '../../shell/shell.ts';
 import type { EngineHealth, EngineJob } from '../engine.ts';
 import type { BatchCommand } from './run-command.ts';
 
-/** A job of Bursar that the scheduler lists. Its name is its job id. */
+/** A job of Bursar that the scheduler lists. */
 export interface BatchJob {
   ref: string;
+  /** Its job id, whatever the scheduler needs around it in the name of a job. */
   name: string;
   /** Null if its state is unknown. */
   observation: Observation | null;
@@ -32,7 +33,7 @@ export interface UnlistedJob {
 export interface BatchScheduler {
   /** For messages. */
   name: string;
-  /** Submits the script of a job held, under its job id as its name. */
+  /** Submits the script of a job held, under a name by which `list` knows its job id. */
   submission(job: EngineJob, script: string): BatchCommand;
   /**
    * Returns the ref, or throws:
