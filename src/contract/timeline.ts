@@ -51,7 +51,7 @@ export const GrantedRequestSchema = Type.Object(
     cores_per_node: Type.Integer({ description: 'Number of cores on each node.' }),
     runtime: Type.Number({ description: 'Hours of wall-clock time granted.' }),
     params: Type.Union(
-      [Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])), Type.Null()],
+      [Type.Object({}, { additionalProperties: Type.Union([Type.String(), Type.Array(Type.String())]) }), Type.Null()],
       { description: 'The given parameters of the tool; null if they are unknown, for jobs of earlier versions.' },
     ),
   },

@@ -1,47 +1,53 @@
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import { toProblem } from '../response/problem.ts';
-import type { ResponseObject } from './document-types.ts';
-import type { HeaderName } from './response-headers.ts';
+import { type HeaderName, toHeaderReferences } from './response-headers.ts';
 
 interface ErrorResponse {
+  status: string;
   description: string;
-  headers: HeaderName[];
+  headers: readonly HeaderName[];
   example: [code: ErrorCode, detail: string];
 }
 
-const responses: Record<string, ErrorResponse> = {
+/** The error responses of all operations, by their names in the document. */
+const errorResponses: Record<string, ErrorResponse> = {
   Unauthorized: {
+    status: '401',
     description: 'There is no token, or it is not valid.',
     headers: ['WWW-Authenticate'],
     example: ['token_missing', 'Send the header Authorization with a bearer token.'],
   },
   TooManyRequests: {
+    status: '429',
     description:
       'A rate limit, or a limit on unfinished jobs or open streams, is reached. Repeat the request after `Retry-After`.',
     headers: ['Retry-After'],
     example: ['too_many_requests', 'The limit is 5000 requests with one token within 10 s.'],
   },
   ClientError: {
+    status: '4XX',
     description: 'The request is not valid, not allowed, or not possible now. `code` says why.',
     headers: ['Allow', 'Retry-After'],
     example: ['system_unknown', 'There is no HPC system with this name. Use one of hpc_one, hpc_two.'],
   },
   Unavailable: {
+    status: '503',
     description: 'The service or the HPC system is unavailable for some time. Repeat the request after `Retry-After`.',
     headers: ['Retry-After'],
     example: ['database_unavailable', 'The database is not available now. Try again.'],
   },
   ServerError: {
+    status: '5XX',
     description: 'An error of the server. Report it to the operators with its `request_id`.',
     headers: [],
     example: ['internal', 'The request failed because of an internal error.'],
   },
 };
 
-/** The responses that all operations share. */
-export function errorResponses(commonHeaders: readonly HeaderName[]): Record<string, ResponseObject> {
-  return Object.fromEntries(
-    Object.entries(responses).map(
+/** For the components of the document. */
+export const errorComponents = () =>
+  Object.fromEntries(
+    Object.entries(errorResponses).map(
       ([
         name,
         {
@@ -51,16 +57,17 @@ export function errorResponses(commonHeaders: readonly HeaderName[]): Record<str
         },
       ]) => {
         const { body } = toProblem(new BursarError(code, detail), '2486fc51-56d2-4aa0-9cc1-c0392e44d738');
-        const references = [...headers, ...commonHeaders].map((header) => [
-          header,
-          { $ref: `#/components/headers/${header}` },
-        ]);
         const problem = { schema: { $ref: '#/components/schemas/Problem' }, example: JSON.parse(body) };
-        return [
-          name,
-          { description, headers: Object.fromEntries(references), content: { 'application/problem+json': problem } },
-        ];
+        const content = { 'application/problem+json': problem };
+        return [name, { description, headers: toHeaderReferences(headers), content }];
       },
     ),
   );
-}
+
+/** For an operation: by status. */
+export const errorReferences = ({ needsToken }: { needsToken: boolean }) =>
+  Object.fromEntries(
+    Object.entries(errorResponses)
+      .filter(([, { status }]) => needsToken || status !== '401')
+      .map(([name, { status }]) => [status, { $ref: `#/components/responses/${name}` }]),
+  );

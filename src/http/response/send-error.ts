@@ -1,8 +1,19 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
 import { html, sendPage } from './page.ts';
 import { type Problem, toProblem } from './problem.ts';
 import { sendJson } from './send.ts';
+
+/** Sends an error in the form that the route declares. */
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): Problem {
+  const { route } = request.routeOptions.config;
+  if (route?.errors === 'page') return sendErrorPage(error, request.id, reply);
+  const isInvalid = error instanceof BursarError && error.code === 'invalid_body';
+  if (route?.errors !== 'oauth' || !isInvalid) return sendProblem(error, request.id, reply);
+  const problem = toProblem(error, request.id);
+  sendJson(reply, problem.status, JSON.stringify({ error: 'invalid_request', error_description: problem.detail }));
+  return problem;
+}
 
 /** Sends an error as a problem document. */
 export function sendProblem(error: unknown, requestId: string, reply: FastifyReply): Problem {
@@ -17,7 +28,7 @@ export function sendProblem(error: unknown, requestId: string, reply: FastifyRep
 }
 
 /** Sends an error as a page, for people. */
-export function sendErrorPage(error: unknown, requestId: string, reply: FastifyReply): Problem {
+function sendErrorPage(error: unknown, requestId: string, reply: FastifyReply): Problem {
   const problem = toProblem(error, requestId);
   const { title, detail } = problem;
   sendRetryAfter(reply, problem.status, error);

@@ -1,12 +1,12 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import Type, { type Static } from 'typebox';
+import type { FastifyReply } from 'fastify';
+import Type from 'typebox';
 import type { DeviceFlow } from '../../services/identity/device-flow.ts';
+import { page } from '../operation.ts';
 import type { Authenticate } from '../request/authentication.ts';
 import type { Browser } from '../request/browser.ts';
 import { findSignedIn, type SignedIn } from '../request/signed-in.ts';
 import { html, sendPage } from '../response/page.ts';
 import type { RateLimits } from '../server/rate-limits.ts';
-import { addResource } from './resource.ts';
 
 export interface DeviceRouteDeps {
   deviceFlow: DeviceFlow;
@@ -15,59 +15,14 @@ export interface DeviceRouteDeps {
   limits: Pick<RateLimits, 'signIn'>;
 }
 
-const DeviceQuery = Type.Object({ user_code: Type.Optional(Type.String({ maxLength: 100 })) });
-const DeviceForm = Type.Object(
-  {
-    user_code: Type.String({ maxLength: 100 }),
-    decision: Type.Enum(['approved', 'denied']),
-    form_token: Type.String(),
-  },
-  { additionalProperties: false },
-);
-
 /** The page where a signed-in user confirms the code of a program. */
-export function deviceRoutes(app: FastifyInstance, deps: DeviceRouteDeps): void {
+export function deviceRoutes(deps: DeviceRouteDeps) {
   const { deviceFlow, browser, limits } = deps;
 
   const redirectToSignIn = (reply: FastifyReply, userCode = '') => {
     const target = userCode === '' ? '/device/' : `/device/?${new URLSearchParams({ user_code: userCode })}`;
     return reply.redirect(`/sign-in/?${new URLSearchParams({ return_to: target })}`, 303);
   };
-
-  addResource(app, '/device/', {
-    GET: {
-      access: null,
-      isPage: true,
-      schema: { hide: true, querystring: DeviceQuery },
-      handler: async (request, reply) => {
-        const { user_code: userCode } = request.query as Static<typeof DeviceQuery>;
-        const signedIn = await findSignedIn(request, deps);
-        if (signedIn === null) return redirectToSignIn(reply, userCode);
-        return userCode === undefined ? sendCodeForm(reply) : await sendQuestion(reply, signedIn, userCode);
-      },
-    },
-    POST: {
-      access: null,
-      isPage: true,
-      schema: { hide: true, body: DeviceForm },
-      handler: async (request, reply) => {
-        const { user_code: userCode, decision, form_token: formToken } = request.body as Static<typeof DeviceForm>;
-        const signedIn = await findSignedIn(request, deps);
-        if (signedIn === null) return redirectToSignIn(reply, userCode);
-        browser.requireOwnForm(request, signedIn.session, formToken);
-        const { caller } = signedIn;
-        const attempt = () => deviceFlow.decide(caller, { userId: caller.userId, userCode, decision });
-        const { clientName } = await limits.signIn(request, reply, attempt);
-        return sendPage(reply, 200, {
-          title: decision === 'approved' ? 'Confirmed' : 'Refused',
-          body:
-            decision === 'approved'
-              ? html`<p>“${clientName}” now gets a token. You can close this page.</p>`
-              : html`<p>“${clientName}” gets no token. You can close this page.</p>`,
-        });
-      },
-    },
-  });
 
   /** Shows who asks, so that a user does not confirm the request of somebody else. */
   async function sendQuestion(reply: FastifyReply, { caller, formToken }: SignedIn, userCode: string) {
@@ -90,6 +45,48 @@ and it shows this code.</p>
 </form>`,
     });
   }
+
+  return [
+    page({
+      route: 'GET /device/',
+      noStore: true,
+      query: { user_code: Type.Optional(Type.String({ maxLength: 100 })) },
+      handler: async (request, reply) => {
+        const { user_code: userCode } = request.query;
+        const signedIn = await findSignedIn(request, deps);
+        if (signedIn === null) return redirectToSignIn(reply, userCode);
+        return userCode === undefined ? sendCodeForm(reply) : await sendQuestion(reply, signedIn, userCode);
+      },
+    }),
+    page({
+      route: 'POST /device/',
+      noStore: true,
+      form: Type.Object(
+        {
+          user_code: Type.String({ maxLength: 100 }),
+          decision: Type.Enum(['approved', 'denied']),
+          form_token: Type.String(),
+        },
+        { additionalProperties: false },
+      ),
+      handler: async (request, reply) => {
+        const { user_code: userCode, decision, form_token: formToken } = request.body;
+        const signedIn = await findSignedIn(request, deps);
+        if (signedIn === null) return redirectToSignIn(reply, userCode);
+        browser.requireOwnForm(request, signedIn.session, formToken);
+        const { caller } = signedIn;
+        const attempt = () => deviceFlow.decide(caller, { userId: caller.userId, userCode, decision });
+        const { clientName } = await limits.signIn(request, reply, attempt);
+        return sendPage(reply, 200, {
+          title: decision === 'approved' ? 'Confirmed' : 'Refused',
+          body:
+            decision === 'approved'
+              ? html`<p>“${clientName}” now gets a token. You can close this page.</p>`
+              : html`<p>“${clientName}” gets no token. You can close this page.</p>`,
+        });
+      },
+    }),
+  ];
 }
 
 function sendCodeForm(reply: FastifyReply): FastifyReply {

@@ -14,36 +14,26 @@ import type { Metrics } from '../../metrics/metrics.ts';
 import type { RefusedRequest } from '../../services/identity/refusal-recorder.ts';
 import { isRefusedAccess } from '../../services/identity/refused-access.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
-import type { ExampleSystem } from '../openapi/complete-document.ts';
-import { registerOpenApi } from '../openapi/register.ts';
 import { drainBody } from '../request/drain-body.ts';
 import { maxJsonBytes, toRequestError } from '../request/request-errors.ts';
-import { sendErrorPage, sendProblem } from '../response/send-error.ts';
-import { type MetricsOptions, probeRoutes } from '../routes/probes.ts';
+import { sendError, sendProblem } from '../response/send-error.ts';
+import { type RouteDeps, registerRoutes } from '../routes/register-routes.ts';
 import { type AccessLogSettings, createAccessLog, loggablePath } from './access-log.ts';
 import type { Certificate } from './certificate.ts';
 import { clientAddress } from './client-network.ts';
 import { createConnectionErrorHandler } from './connection-errors.ts';
 import { type ConnectionLimits, superviseConnections } from './connections.ts';
-import { lazyValidators } from './lazy-validators.ts';
-import { checkQueryParameters } from './query-parameters.ts';
 import { createRateLimits, type RateLimitSettings } from './rate-limits.ts';
-import { type RouteDeps, registerRoutes } from './register-routes.ts';
 import { toRequestId } from './request-id.ts';
 import { createRequestSpans } from './request-spans.ts';
 import { createResponseCache } from './response-cache.ts';
 import { reportServed, type ServedRequest } from './served-request.ts';
 
 export interface ServerDeps extends Omit<RouteDeps, 'hasTls'> {
-  /** False for a server that has only probes and metrics. */
-  servesCallers: boolean;
   log: FastifyBaseLogger;
   /** Null if nothing is traced. */
   tracing: Tracing | null;
   accessLog: AccessLogSettings;
-  version: string;
-  /** For the OpenAPI document. */
-  systems: readonly ExampleSystem[];
   /** Undefined for a server without TLS. */
   certificate: Certificate | undefined;
   requestTimeoutMs: number;
@@ -55,15 +45,9 @@ export interface ServerDeps extends Omit<RouteDeps, 'hasTls'> {
   /** Changes with every commit to the database. Undefined if the database cannot tell. */
   commitVersion: (() => unknown) | undefined;
   responseCacheBytes: number;
-  /** Null on a server that does not serve the metrics. */
-  metrics: MetricsOptions | null;
   /** Called for every request that has ended: answered, also from the cache, or aborted by its client. */
   onServed(served: ServedRequest): void;
   onRefusedAccess(refused: RefusedRequest): void;
-  /** Reasons why requests cannot be served. */
-  findProblems(): Promise<string[]>;
-  /** Problems that need an operator, although requests can be served. */
-  findWarnings(): Promise<string[]>;
 }
 
 /**
@@ -107,19 +91,8 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
     // Bodies of submissions are streams, to which it does not apply.
     bodyLimit: maxJsonBytes,
-    // Unknown fields are errors, and many errors are reported at once: `maxJsonBytes` bounds the work. The schemas are our
-    // own: tests check them.
-    ajv: {
-      // Without `strictNumbers`, `minimum` and `maximum` apply to Infinity too, which is what 1e309 is converted to.
-      customOptions: {
-        removeAdditional: false,
-        allErrors: true,
-        coerceTypes: true,
-        strictNumbers: false,
-        validateSchema: false,
-      },
-    },
-    schemaController: { compilersFactory: { buildValidator: lazyValidators, buildSerializer } },
+    // Routes have no schemas of Fastify: `request/validation.ts` checks requests.
+    schemaController: { compilersFactory: { buildValidator: unused, buildSerializer: unused } },
     requestTimeout: deps.requestTimeoutMs,
     return503OnClosing: false,
     genReqId: ({ headers }) => toRequestId(headers['x-request-id']),
@@ -181,8 +154,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.setErrorHandler<FastifyError>(async (error, request, reply) => {
     await drainBody(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
     if (isRefusedAccess(error)) deps.onRefusedAccess(toRefusedRequest(error, request));
-    const { isPage } = request.routeOptions.config;
-    const problem = (isPage ? sendErrorPage : sendProblem)(toRequestError(error), request.id, reply);
+    const problem = sendError(toRequestError(error), request, reply);
     if (problem.status >= 500 && !isIntended(error))
       deps.log.error({ reqId: request.id, err: error }, 'request failed');
     return reply;
@@ -196,10 +168,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
   app.server.on('checkExpectation', connections.rejectExpectation);
 
-  checkQueryParameters(app);
-  if (deps.servesCallers) await registerOpenApi(app, deps.version, deps.systems, limits);
-  await app.register(async (instance) => probeRoutes(instance, { ...deps, limits }));
-  if (deps.servesCallers) await registerRoutes(app, { ...deps, hasTls: deps.certificate !== undefined }, limits);
+  await registerRoutes(app, { ...deps, hasTls: deps.certificate !== undefined }, limits);
   return app;
 }
 
@@ -212,8 +181,10 @@ function createFastify(options: FastifyServerOptions, certificate: Certificate |
   return fastify({ ...(options as object), https }) as unknown as FastifyInstance;
 }
 
-/** By default Fastify compiles a serializer for every schema, which slows down the start and takes memory. */
-const buildSerializer = () => () => JSON.stringify;
+/** Keeps Fastify from loading its compilers. */
+const unused = () => () => {
+  throw new Error('routes have no schemas of Fastify');
+};
 
 function toRefusedRequest(error: BursarError, request: FastifyRequest): RefusedRequest {
   const { caller, ip: address, id: requestId, method, url } = request;

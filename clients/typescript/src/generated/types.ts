@@ -1343,7 +1343,7 @@ export type GetLivenessData = {
 
 export type GetLivenessResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: {
         status: 'ok';
@@ -1361,7 +1361,7 @@ export type GetReadinessData = {
 
 export type GetReadinessResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: {
         status: 'ok';
@@ -1864,6 +1864,44 @@ export type GetJobTimelineOfAnyUserResponses = {
 
 export type GetJobTimelineOfAnyUserResponse = GetJobTimelineOfAnyUserResponses[keyof GetJobTimelineOfAnyUserResponses];
 
+export type CancelJobOfAnyUserData = {
+    body: {
+        /**
+         * Reason, recorded permanently.
+         */
+        reason: string;
+    };
+    headers?: {
+        /**
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Name of the HPC system, in lower case.
+         */
+        hpc: string;
+        project_name: string;
+        job_id: string;
+    };
+    query?: never;
+    url: '/admin/jobs/{hpc}/{project_name}/{job_id}/cancel/';
+};
+
+export type CancelJobOfAnyUserResponses = {
+    /**
+     * The job, which had already ended.
+     */
+    200: Job;
+    /**
+     * The job, which the system will cancel.
+     */
+    202: Job;
+};
+
+export type CancelJobOfAnyUserResponse = CancelJobOfAnyUserResponses[keyof CancelJobOfAnyUserResponses];
+
 export type ListJobSummariesData = {
     body?: never;
     headers?: {
@@ -2003,6 +2041,240 @@ export type ListJobSummariesOfAllUsersResponses = {
 };
 
 export type ListJobSummariesOfAllUsersResponse = ListJobSummariesOfAllUsersResponses[keyof ListJobSummariesOfAllUsersResponses];
+
+export type GetJobLogData = {
+    body?: never;
+    headers?: {
+        /**
+         * The offset to resume from. Takes precedence over `offset`.
+         */
+        'Last-Event-Id'?: string;
+    };
+    path: {
+        /**
+         * Name of the HPC system, in lower case.
+         */
+        hpc: string;
+        project_name: string;
+        job_id: string;
+    };
+    query?: {
+        stream?: 'stdout' | 'stderr';
+        /**
+         * Offset of the first byte to read.
+         */
+        offset?: number;
+        /**
+         * `1`: keep reading until the job has ended.
+         */
+        follow?: '0' | '1';
+    };
+    url: '/jobs/{hpc}/{project_name}/{job_id}/log/';
+};
+
+export type GetJobLogResponses = {
+    /**
+     * The output.
+     */
+    200: string;
+    /**
+     * The log is complete, and there is nothing after `Last-Event-ID`.
+     */
+    204: void;
+};
+
+export type GetJobLogResponse = GetJobLogResponses[keyof GetJobLogResponses];
+
+export type GetJobLogOfAnyUserData = {
+    body?: never;
+    headers?: {
+        /**
+         * The offset to resume from. Takes precedence over `offset`.
+         */
+        'Last-Event-Id'?: string;
+    };
+    path: {
+        /**
+         * Name of the HPC system, in lower case.
+         */
+        hpc: string;
+        project_name: string;
+        job_id: string;
+    };
+    query?: {
+        stream?: 'stdout' | 'stderr';
+        /**
+         * Offset of the first byte to read.
+         */
+        offset?: number;
+        /**
+         * `1`: keep reading until the job has ended.
+         */
+        follow?: '0' | '1';
+    };
+    url: '/admin/jobs/{hpc}/{project_name}/{job_id}/log/';
+};
+
+export type GetJobLogOfAnyUserResponses = {
+    /**
+     * The output.
+     */
+    200: string;
+    /**
+     * The log is complete, and there is nothing after `Last-Event-ID`.
+     */
+    204: void;
+};
+
+export type GetJobLogOfAnyUserResponse = GetJobLogOfAnyUserResponses[keyof GetJobLogOfAnyUserResponses];
+
+export type ListJobFilesData = {
+    body?: never;
+    path: {
+        /**
+         * Name of the HPC system, in lower case.
+         */
+        hpc: string;
+        project_name: string;
+        job_id: string;
+    };
+    query?: {
+        /**
+         * Download the folder as a zip instead of listing it.
+         */
+        archive?: 'zip';
+    };
+    url: '/files/{hpc}/{project_name}/{job_id}/';
+};
+
+export type ListJobFilesResponses = {
+    /**
+     * The files, sorted by path unless there are more than 10,000; or all of them as a zip.
+     */
+    200: Array<File>;
+};
+
+export type ListJobFilesResponse = ListJobFilesResponses[keyof ListJobFilesResponses];
+
+export type GetJobFileData = {
+    body?: never;
+    headers?: {
+        /**
+         * The bytes to read, such as `bytes=0-99`.
+         */
+        Range?: string;
+        /**
+         * The range is valid for the version with this `ETag` only; otherwise the whole file is sent.
+         */
+        'If-Range'?: string;
+        /**
+         * The `ETag` of the version that you have. If it is current, the response is 304.
+         */
+        'If-None-Match'?: string;
+    };
+    path: {
+        /**
+         * Name of the HPC system, in lower case.
+         */
+        hpc: string;
+        project_name: string;
+        job_id: string;
+        /**
+         * A path from the list of files.
+         */
+        path: string;
+    };
+    query?: {
+        /**
+         * Download the folder as a zip instead of listing it.
+         */
+        archive?: 'zip';
+    };
+    url: '/files/{hpc}/{project_name}/{job_id}/{path}';
+};
+
+export type GetJobFileResponses = {
+    /**
+     * The file, with the media type of its name; or a folder.
+     */
+    200: Array<File>;
+};
+
+export type GetJobFileResponse = GetJobFileResponses[keyof GetJobFileResponses];
+
+export type ListJobFilesOfAnyUserData = {
+    body?: never;
+    path: {
+        /**
+         * Name of the HPC system, in lower case.
+         */
+        hpc: string;
+        project_name: string;
+        job_id: string;
+    };
+    query?: {
+        /**
+         * Download the folder as a zip instead of listing it.
+         */
+        archive?: 'zip';
+    };
+    url: '/admin/files/{hpc}/{project_name}/{job_id}/';
+};
+
+export type ListJobFilesOfAnyUserResponses = {
+    /**
+     * The files, sorted by path unless there are more than 10,000; or all of them as a zip.
+     */
+    200: Array<File>;
+};
+
+export type ListJobFilesOfAnyUserResponse = ListJobFilesOfAnyUserResponses[keyof ListJobFilesOfAnyUserResponses];
+
+export type GetJobFileOfAnyUserData = {
+    body?: never;
+    headers?: {
+        /**
+         * The bytes to read, such as `bytes=0-99`.
+         */
+        Range?: string;
+        /**
+         * The range is valid for the version with this `ETag` only; otherwise the whole file is sent.
+         */
+        'If-Range'?: string;
+        /**
+         * The `ETag` of the version that you have. If it is current, the response is 304.
+         */
+        'If-None-Match'?: string;
+    };
+    path: {
+        /**
+         * Name of the HPC system, in lower case.
+         */
+        hpc: string;
+        project_name: string;
+        job_id: string;
+        /**
+         * A path from the list of files.
+         */
+        path: string;
+    };
+    query?: {
+        /**
+         * Download the folder as a zip instead of listing it.
+         */
+        archive?: 'zip';
+    };
+    url: '/admin/files/{hpc}/{project_name}/{job_id}/{path}';
+};
+
+export type GetJobFileOfAnyUserResponses = {
+    /**
+     * The file, with the media type of its name; or a folder.
+     */
+    200: Array<File>;
+};
+
+export type GetJobFileOfAnyUserResponse = GetJobFileOfAnyUserResponses[keyof GetJobFileOfAnyUserResponses];
 
 export type ListQuotasData = {
     body?: never;
@@ -2499,7 +2771,7 @@ export type ListSystemsData = {
 
 export type ListSystemsResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: Array<System>;
 };
@@ -2520,246 +2792,113 @@ export type GetSystemData = {
 
 export type GetSystemResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: System;
 };
 
 export type GetSystemResponse = GetSystemResponses[keyof GetSystemResponses];
 
-export type ListJobFilesData = {
+export type ListSystemsForAdministratorsData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/admin/systems/';
+};
+
+export type ListSystemsForAdministratorsResponses = {
+    /**
+     * Success.
+     */
+    200: Array<System>;
+};
+
+export type ListSystemsForAdministratorsResponse = ListSystemsForAdministratorsResponses[keyof ListSystemsForAdministratorsResponses];
+
+export type GetSystemForAdministratorsData = {
     body?: never;
     path: {
         /**
          * Name of the HPC system, in lower case.
          */
         hpc: string;
-        project_name: string;
-        job_id: string;
     };
-    query?: {
-        /**
-         * Download the folder as a zip instead of listing it.
-         */
-        archive?: 'zip';
-    };
-    url: '/files/{hpc}/{project_name}/{job_id}/';
+    query?: never;
+    url: '/admin/systems/{hpc}/';
 };
 
-export type ListJobFilesResponses = {
+export type GetSystemForAdministratorsResponses = {
     /**
-     * The files, sorted by path unless there are more than 10,000; or all of them as a zip.
+     * Success.
      */
-    200: Array<File>;
+    200: System;
 };
 
-export type ListJobFilesResponse = ListJobFilesResponses[keyof ListJobFilesResponses];
+export type GetSystemForAdministratorsResponse = GetSystemForAdministratorsResponses[keyof GetSystemForAdministratorsResponses];
 
-export type GetJobFileData = {
-    body?: never;
+export type PauseSystemData = {
+    body: {
+        /**
+         * Reason, recorded permanently.
+         */
+        reason: string;
+    };
     headers?: {
         /**
-         * The bytes to read, such as `bytes=0-99`.
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
          */
-        Range?: string;
-        /**
-         * The range is valid for the version with this `ETag` only; otherwise the whole file is sent.
-         */
-        'If-Range'?: string;
-        /**
-         * The `ETag` of the version that you have. If it is current, the response is 304.
-         */
-        'If-None-Match'?: string;
+        'Idempotency-Key'?: string;
     };
     path: {
         /**
          * Name of the HPC system, in lower case.
          */
         hpc: string;
-        project_name: string;
-        job_id: string;
-        /**
-         * A path from the list of files.
-         */
-        path: string;
     };
-    query?: {
-        /**
-         * Download the folder as a zip instead of listing it.
-         */
-        archive?: 'zip';
-    };
-    url: '/files/{hpc}/{project_name}/{job_id}/{path}';
+    query?: never;
+    url: '/admin/systems/{hpc}/pause/';
 };
 
-export type GetJobFileResponses = {
+export type PauseSystemResponses = {
     /**
-     * The file, with the media type of its name; or a folder.
+     * Success.
      */
-    200: Array<File>;
+    200: System;
 };
 
-export type GetJobFileResponse = GetJobFileResponses[keyof GetJobFileResponses];
+export type PauseSystemResponse = PauseSystemResponses[keyof PauseSystemResponses];
 
-export type ListJobFilesOfAnyUserData = {
-    body?: never;
-    path: {
+export type ResumeSystemData = {
+    body: {
         /**
-         * Name of the HPC system, in lower case.
+         * Reason, recorded permanently.
          */
-        hpc: string;
-        project_name: string;
-        job_id: string;
+        reason: string;
     };
-    query?: {
-        /**
-         * Download the folder as a zip instead of listing it.
-         */
-        archive?: 'zip';
-    };
-    url: '/admin/files/{hpc}/{project_name}/{job_id}/';
-};
-
-export type ListJobFilesOfAnyUserResponses = {
-    /**
-     * The files, sorted by path unless there are more than 10,000; or all of them as a zip.
-     */
-    200: Array<File>;
-};
-
-export type ListJobFilesOfAnyUserResponse = ListJobFilesOfAnyUserResponses[keyof ListJobFilesOfAnyUserResponses];
-
-export type GetJobFileOfAnyUserData = {
-    body?: never;
     headers?: {
         /**
-         * The bytes to read, such as `bytes=0-99`.
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
          */
-        Range?: string;
-        /**
-         * The range is valid for the version with this `ETag` only; otherwise the whole file is sent.
-         */
-        'If-Range'?: string;
-        /**
-         * The `ETag` of the version that you have. If it is current, the response is 304.
-         */
-        'If-None-Match'?: string;
+        'Idempotency-Key'?: string;
     };
     path: {
         /**
          * Name of the HPC system, in lower case.
          */
         hpc: string;
-        project_name: string;
-        job_id: string;
-        /**
-         * A path from the list of files.
-         */
-        path: string;
     };
-    query?: {
-        /**
-         * Download the folder as a zip instead of listing it.
-         */
-        archive?: 'zip';
-    };
-    url: '/admin/files/{hpc}/{project_name}/{job_id}/{path}';
+    query?: never;
+    url: '/admin/systems/{hpc}/resume/';
 };
 
-export type GetJobFileOfAnyUserResponses = {
+export type ResumeSystemResponses = {
     /**
-     * The file, with the media type of its name; or a folder.
+     * Success.
      */
-    200: Array<File>;
+    200: System;
 };
 
-export type GetJobFileOfAnyUserResponse = GetJobFileOfAnyUserResponses[keyof GetJobFileOfAnyUserResponses];
-
-export type GetJobLogData = {
-    body?: never;
-    headers?: {
-        /**
-         * The offset to resume from. Takes precedence over `offset`.
-         */
-        'Last-Event-Id'?: string;
-    };
-    path: {
-        /**
-         * Name of the HPC system, in lower case.
-         */
-        hpc: string;
-        project_name: string;
-        job_id: string;
-    };
-    query?: {
-        stream?: 'stdout' | 'stderr';
-        /**
-         * Offset of the first byte to read.
-         */
-        offset?: number;
-        /**
-         * `1`: keep reading until the job has ended.
-         */
-        follow?: '0' | '1';
-    };
-    url: '/jobs/{hpc}/{project_name}/{job_id}/log/';
-};
-
-export type GetJobLogResponses = {
-    /**
-     * The output.
-     */
-    200: string;
-    /**
-     * The log is complete, and there is nothing after `Last-Event-ID`.
-     */
-    204: void;
-};
-
-export type GetJobLogResponse = GetJobLogResponses[keyof GetJobLogResponses];
-
-export type GetJobLogOfAnyUserData = {
-    body?: never;
-    headers?: {
-        /**
-         * The offset to resume from. Takes precedence over `offset`.
-         */
-        'Last-Event-Id'?: string;
-    };
-    path: {
-        /**
-         * Name of the HPC system, in lower case.
-         */
-        hpc: string;
-        project_name: string;
-        job_id: string;
-    };
-    query?: {
-        stream?: 'stdout' | 'stderr';
-        /**
-         * Offset of the first byte to read.
-         */
-        offset?: number;
-        /**
-         * `1`: keep reading until the job has ended.
-         */
-        follow?: '0' | '1';
-    };
-    url: '/admin/jobs/{hpc}/{project_name}/{job_id}/log/';
-};
-
-export type GetJobLogOfAnyUserResponses = {
-    /**
-     * The output.
-     */
-    200: string;
-    /**
-     * The log is complete, and there is nothing after `Last-Event-ID`.
-     */
-    204: void;
-};
-
-export type GetJobLogOfAnyUserResponse = GetJobLogOfAnyUserResponses[keyof GetJobLogOfAnyUserResponses];
+export type ResumeSystemResponse = ResumeSystemResponses[keyof ResumeSystemResponses];
 
 export type ListEventsData = {
     body?: never;
@@ -2836,6 +2975,787 @@ export type ListEventsOfUserResponses = {
 
 export type ListEventsOfUserResponse = ListEventsOfUserResponses[keyof ListEventsOfUserResponses];
 
+export type ListWebhooksData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/webhooks/';
+};
+
+export type ListWebhooksResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Webhook>;
+};
+
+export type ListWebhooksResponse = ListWebhooksResponses[keyof ListWebhooksResponses];
+
+export type CreateWebhookData = {
+    body: {
+        /**
+         * URL that receives the events.
+         */
+        url: string;
+        /**
+         * Event types; `*` for all.
+         */
+        events: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.changed' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
+        /**
+         * Free text for your own use.
+         */
+        description?: string;
+    };
+    headers?: {
+        /**
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path?: never;
+    query?: never;
+    url: '/webhooks/';
+};
+
+export type CreateWebhookResponses = {
+    /**
+     * Success.
+     */
+    201: WebhookWithSecret;
+};
+
+export type CreateWebhookResponse = CreateWebhookResponses[keyof CreateWebhookResponses];
+
+export type DeleteWebhookData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the webhook.
+         */
+        webhook_id: string;
+    };
+    query?: never;
+    url: '/webhooks/{webhook_id}/';
+};
+
+export type DeleteWebhookResponses = {
+    /**
+     * Success.
+     */
+    200: Webhook;
+};
+
+export type DeleteWebhookResponse = DeleteWebhookResponses[keyof DeleteWebhookResponses];
+
+export type GetWebhookData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the webhook.
+         */
+        webhook_id: string;
+    };
+    query?: never;
+    url: '/webhooks/{webhook_id}/';
+};
+
+export type GetWebhookResponses = {
+    /**
+     * Success.
+     */
+    200: Webhook;
+};
+
+export type GetWebhookResponse = GetWebhookResponses[keyof GetWebhookResponses];
+
+export type ChangeWebhookData = {
+    body: {
+        /**
+         * URL that receives the events.
+         */
+        url?: string;
+        /**
+         * Event types; `*` for all.
+         */
+        events?: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.changed' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
+        /**
+         * Free text for your own use.
+         */
+        description?: string;
+        /**
+         * Enables a webhook again that Bursar has disabled, not an administrator.
+         */
+        active?: true;
+    };
+    path: {
+        /**
+         * The id of the webhook.
+         */
+        webhook_id: string;
+    };
+    query?: never;
+    url: '/webhooks/{webhook_id}/';
+};
+
+export type ChangeWebhookResponses = {
+    /**
+     * Success.
+     */
+    200: Webhook;
+};
+
+export type ChangeWebhookResponse = ChangeWebhookResponses[keyof ChangeWebhookResponses];
+
+export type RotateWebhookSecretData = {
+    body?: never;
+    headers?: {
+        /**
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the webhook.
+         */
+        webhook_id: string;
+    };
+    query?: never;
+    url: '/webhooks/{webhook_id}/secret/';
+};
+
+export type RotateWebhookSecretResponses = {
+    /**
+     * Success.
+     */
+    200: WebhookWithSecret;
+};
+
+export type RotateWebhookSecretResponse = RotateWebhookSecretResponses[keyof RotateWebhookSecretResponses];
+
+export type TestWebhookData = {
+    body?: never;
+    headers?: {
+        /**
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the webhook.
+         */
+        webhook_id: string;
+    };
+    query?: never;
+    url: '/webhooks/{webhook_id}/test/';
+};
+
+export type TestWebhookResponses = {
+    /**
+     * Success.
+     */
+    202: Delivery;
+};
+
+export type TestWebhookResponse = TestWebhookResponses[keyof TestWebhookResponses];
+
+export type ListDeliveriesData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the webhook.
+         */
+        webhook_id: string;
+    };
+    query?: {
+        limit?: number;
+        /**
+         * Only deliveries with a smaller id, for the next page.
+         */
+        before?: number;
+    };
+    url: '/webhooks/{webhook_id}/deliveries/';
+};
+
+export type ListDeliveriesResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Delivery>;
+};
+
+export type ListDeliveriesResponse = ListDeliveriesResponses[keyof ListDeliveriesResponses];
+
+export type GetDeliveryData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the webhook.
+         */
+        webhook_id: string;
+        /**
+         * The id of the delivery.
+         */
+        delivery_id: string;
+    };
+    query?: never;
+    url: '/webhooks/{webhook_id}/deliveries/{delivery_id}/';
+};
+
+export type GetDeliveryResponses = {
+    /**
+     * Success.
+     */
+    200: Delivery;
+};
+
+export type GetDeliveryResponse = GetDeliveryResponses[keyof GetDeliveryResponses];
+
+export type ResendDeliveryData = {
+    body?: never;
+    headers?: {
+        /**
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the webhook.
+         */
+        webhook_id: string;
+        /**
+         * The id of the delivery.
+         */
+        delivery_id: string;
+    };
+    query?: never;
+    url: '/webhooks/{webhook_id}/deliveries/{delivery_id}/send/';
+};
+
+export type ResendDeliveryResponses = {
+    /**
+     * Success.
+     */
+    202: Delivery;
+};
+
+export type ResendDeliveryResponse = ResendDeliveryResponses[keyof ResendDeliveryResponses];
+
+export type ListWebhooksOfUserData = {
+    body?: never;
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+    };
+    query?: never;
+    url: '/admin/webhooks/{user_id}/';
+};
+
+export type ListWebhooksOfUserResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Webhook>;
+};
+
+export type ListWebhooksOfUserResponse = ListWebhooksOfUserResponses[keyof ListWebhooksOfUserResponses];
+
+export type ListWebhooksOfAllUsersData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/admin/webhooks/';
+};
+
+export type ListWebhooksOfAllUsersResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Webhook>;
+};
+
+export type ListWebhooksOfAllUsersResponse = ListWebhooksOfAllUsersResponses[keyof ListWebhooksOfAllUsersResponses];
+
+export type DisableWebhookData = {
+    body: {
+        /**
+         * Reason, recorded permanently.
+         */
+        reason: string;
+    };
+    headers?: {
+        /**
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+        /**
+         * The id of the webhook.
+         */
+        webhook_id: string;
+    };
+    query?: never;
+    url: '/admin/webhooks/{user_id}/{webhook_id}/disable/';
+};
+
+export type DisableWebhookResponses = {
+    /**
+     * Success.
+     */
+    200: Webhook;
+};
+
+export type DisableWebhookResponse = DisableWebhookResponses[keyof DisableWebhookResponses];
+
+export type EnableWebhookData = {
+    body: {
+        /**
+         * Reason, recorded permanently.
+         */
+        reason: string;
+    };
+    headers?: {
+        /**
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+        /**
+         * The id of the webhook.
+         */
+        webhook_id: string;
+    };
+    query?: never;
+    url: '/admin/webhooks/{user_id}/{webhook_id}/enable/';
+};
+
+export type EnableWebhookResponses = {
+    /**
+     * Success.
+     */
+    200: Webhook;
+};
+
+export type EnableWebhookResponse = EnableWebhookResponses[keyof EnableWebhookResponses];
+
+export type GetMeData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/me/';
+};
+
+export type GetMeResponses = {
+    /**
+     * Success.
+     */
+    200: Me;
+};
+
+export type GetMeResponse = GetMeResponses[keyof GetMeResponses];
+
+export type ListTokensData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * Maximum number of tokens. Default: 100.
+         */
+        limit?: number;
+        /**
+         * The id of the last token of the page before: only the older ones.
+         */
+        before?: number;
+    };
+    url: '/me/tokens/';
+};
+
+export type ListTokensResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Token>;
+};
+
+export type ListTokensResponse = ListTokensResponses[keyof ListTokensResponses];
+
+export type CreateTokenData = {
+    body: {
+        name: string;
+        scopes?: Array<'jobs:read' | 'jobs:write' | 'quotas:read' | 'events:read' | 'webhooks:write' | 'admin:read' | 'admin:write'>;
+        /**
+         * Only for this system.
+         */
+        hpc?: string;
+        /**
+         * Only for this project. Needs `hpc`.
+         */
+        project_name?: string;
+        /**
+         * Life in days. Default: `tokens.defaultDays`.
+         */
+        days?: number;
+    };
+    headers?: {
+        /**
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path?: never;
+    query?: never;
+    url: '/me/tokens/';
+};
+
+export type CreateTokenResponses = {
+    /**
+     * Success.
+     */
+    201: TokenWithSecret;
+};
+
+export type CreateTokenResponse = CreateTokenResponses[keyof CreateTokenResponses];
+
+export type RevokeTokenData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the token.
+         */
+        token_id: string;
+    };
+    query?: never;
+    url: '/me/tokens/{token_id}/';
+};
+
+export type RevokeTokenResponses = {
+    /**
+     * Success.
+     */
+    200: Token;
+};
+
+export type RevokeTokenResponse = RevokeTokenResponses[keyof RevokeTokenResponses];
+
+export type RevokeTokensOfUserData = {
+    body?: never;
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+    };
+    query?: never;
+    url: '/admin/users/{user_id}/tokens/';
+};
+
+export type RevokeTokensOfUserResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Token>;
+};
+
+export type RevokeTokensOfUserResponse = RevokeTokensOfUserResponses[keyof RevokeTokensOfUserResponses];
+
+export type ListTokensOfUserData = {
+    body?: never;
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+    };
+    query?: {
+        /**
+         * Maximum number of tokens. Default: 100.
+         */
+        limit?: number;
+        /**
+         * The id of the last token of the page before: only the older ones.
+         */
+        before?: number;
+    };
+    url: '/admin/users/{user_id}/tokens/';
+};
+
+export type ListTokensOfUserResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Token>;
+};
+
+export type ListTokensOfUserResponse = ListTokensOfUserResponses[keyof ListTokensOfUserResponses];
+
+export type RevokeTokenOfUserData = {
+    body?: never;
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+        /**
+         * The id of the token.
+         */
+        token_id: string;
+    };
+    query?: never;
+    url: '/admin/users/{user_id}/tokens/{token_id}/';
+};
+
+export type RevokeTokenOfUserResponses = {
+    /**
+     * Success.
+     */
+    200: Token;
+};
+
+export type RevokeTokenOfUserResponse = RevokeTokenOfUserResponses[keyof RevokeTokenOfUserResponses];
+
+export type EndOtherSessionsData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/me/sessions/';
+};
+
+export type EndOtherSessionsResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Session>;
+};
+
+export type EndOtherSessionsResponse = EndOtherSessionsResponses[keyof EndOtherSessionsResponses];
+
+export type ListSessionsData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/me/sessions/';
+};
+
+export type ListSessionsResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Session>;
+};
+
+export type ListSessionsResponse = ListSessionsResponses[keyof ListSessionsResponses];
+
+export type EndSessionData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the session.
+         */
+        session_id: string;
+    };
+    query?: never;
+    url: '/me/sessions/{session_id}/';
+};
+
+export type EndSessionResponses = {
+    /**
+     * Success.
+     */
+    200: Session;
+};
+
+export type EndSessionResponse = EndSessionResponses[keyof EndSessionResponses];
+
+export type EndSessionsOfUserData = {
+    body?: never;
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+    };
+    query?: never;
+    url: '/admin/users/{user_id}/sessions/';
+};
+
+export type EndSessionsOfUserResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Session>;
+};
+
+export type EndSessionsOfUserResponse = EndSessionsOfUserResponses[keyof EndSessionsOfUserResponses];
+
+export type ListSessionsOfUserData = {
+    body?: never;
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+    };
+    query?: never;
+    url: '/admin/users/{user_id}/sessions/';
+};
+
+export type ListSessionsOfUserResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Session>;
+};
+
+export type ListSessionsOfUserResponse = ListSessionsOfUserResponses[keyof ListSessionsOfUserResponses];
+
+export type ListUsersData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/admin/users/';
+};
+
+export type ListUsersResponses = {
+    /**
+     * Success.
+     */
+    200: Array<User>;
+};
+
+export type ListUsersResponse = ListUsersResponses[keyof ListUsersResponses];
+
+export type GetUserData = {
+    body?: never;
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+    };
+    query?: never;
+    url: '/admin/users/{user_id}/';
+};
+
+export type GetUserResponses = {
+    /**
+     * Success.
+     */
+    200: UserDetails;
+};
+
+export type GetUserResponse = GetUserResponses[keyof GetUserResponses];
+
+export type DisableUserData = {
+    body: {
+        /**
+         * Reason, recorded permanently.
+         */
+        reason: string;
+    };
+    headers?: {
+        /**
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+    };
+    query?: never;
+    url: '/admin/users/{user_id}/disable/';
+};
+
+export type DisableUserResponses = {
+    /**
+     * Success.
+     */
+    200: User;
+};
+
+export type DisableUserResponse = DisableUserResponses[keyof DisableUserResponses];
+
+export type EnableUserData = {
+    body: {
+        /**
+         * Reason, recorded permanently.
+         */
+        reason: string;
+    };
+    headers?: {
+        /**
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+    };
+    query?: never;
+    url: '/admin/users/{user_id}/enable/';
+};
+
+export type EnableUserResponses = {
+    /**
+     * Success.
+     */
+    200: User;
+};
+
+export type EnableUserResponse = EnableUserResponses[keyof EnableUserResponses];
+
+export type SetUserRoleData = {
+    body: {
+        role: 'user' | 'auditor' | 'operator' | 'administrator';
+        /**
+         * Reason, recorded permanently.
+         */
+        reason: string;
+    };
+    headers?: {
+        /**
+         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Identifier of the user.
+         */
+        user_id: string;
+    };
+    query?: never;
+    url: '/admin/users/{user_id}/role/';
+};
+
+export type SetUserRoleResponses = {
+    /**
+     * Success.
+     */
+    200: User;
+};
+
+export type SetUserRoleResponse = SetUserRoleResponses[keyof SetUserRoleResponses];
+
 export type ChangePoolData = {
     body: {
         kind: 'top_up' | 'withdraw';
@@ -2868,7 +3788,7 @@ export type ChangePoolData = {
 
 export type ChangePoolResponses = {
     /**
-     * Default Response
+     * Success.
      */
     201: Array<Account>;
 };
@@ -2908,7 +3828,7 @@ export type TransferGrantData = {
 
 export type TransferGrantResponses = {
     /**
-     * Default Response
+     * Success.
      */
     201: Array<Account>;
 };
@@ -2946,7 +3866,7 @@ export type RefundJobData = {
 
 export type RefundJobResponses = {
     /**
-     * Default Response
+     * Success.
      */
     201: Array<Account>;
 };
@@ -2995,7 +3915,7 @@ export type OpenPeriodData = {
 
 export type OpenPeriodResponses = {
     /**
-     * Default Response
+     * Success.
      */
     201: Period;
 };
@@ -3042,7 +3962,7 @@ export type ChangeMemberQuotaData = {
 
 export type ChangeMemberQuotaResponses = {
     /**
-     * Default Response
+     * Success.
      */
     201: Array<Account>;
 };
@@ -3058,7 +3978,7 @@ export type ListProjectsData = {
 
 export type ListProjectsResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: Array<Project>;
 };
@@ -3079,7 +3999,7 @@ export type ListProjectsOnSystemData = {
 
 export type ListProjectsOnSystemResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: Array<Project>;
 };
@@ -3124,7 +4044,7 @@ export type CreateProjectData = {
 
 export type CreateProjectResponses = {
     /**
-     * Default Response
+     * Success.
      */
     201: Project;
 };
@@ -3157,7 +4077,7 @@ export type CloseProjectData = {
 
 export type CloseProjectResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: Project;
 };
@@ -3179,7 +4099,7 @@ export type ListMembersData = {
 
 export type ListMembersResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: Array<Member>;
 };
@@ -3215,7 +4135,7 @@ export type SetMemberData = {
 
 export type SetMemberResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: Member;
 };
@@ -3231,7 +4151,7 @@ export type VerifyLedgerData = {
 
 export type VerifyLedgerResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: LedgerProof;
 };
@@ -3295,928 +4215,13 @@ export type ListAuditRecordsResponses = {
 
 export type ListAuditRecordsResponse = ListAuditRecordsResponses[keyof ListAuditRecordsResponses];
 
-export type CancelJobOfAnyUserData = {
-    body: {
-        /**
-         * Reason, recorded permanently.
-         */
-        reason: string;
-    };
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * Name of the HPC system, in lower case.
-         */
-        hpc: string;
-        project_name: string;
-        job_id: string;
-    };
-    query?: never;
-    url: '/admin/jobs/{hpc}/{project_name}/{job_id}/cancel/';
-};
-
-export type CancelJobOfAnyUserResponses = {
-    /**
-     * The job, which had already ended.
-     */
-    200: Job;
-    /**
-     * The job, which the system will cancel.
-     */
-    202: Job;
-};
-
-export type CancelJobOfAnyUserResponse = CancelJobOfAnyUserResponses[keyof CancelJobOfAnyUserResponses];
-
-export type ListSystemsForAdministratorsData = {
-    body?: never;
-    path?: never;
-    query?: never;
-    url: '/admin/systems/';
-};
-
-export type ListSystemsForAdministratorsResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<System>;
-};
-
-export type ListSystemsForAdministratorsResponse = ListSystemsForAdministratorsResponses[keyof ListSystemsForAdministratorsResponses];
-
-export type GetSystemForAdministratorsData = {
-    body?: never;
-    path: {
-        /**
-         * Name of the HPC system, in lower case.
-         */
-        hpc: string;
-    };
-    query?: never;
-    url: '/admin/systems/{hpc}/';
-};
-
-export type GetSystemForAdministratorsResponses = {
-    /**
-     * Default Response
-     */
-    200: System;
-};
-
-export type GetSystemForAdministratorsResponse = GetSystemForAdministratorsResponses[keyof GetSystemForAdministratorsResponses];
-
-export type PauseSystemData = {
-    body: {
-        /**
-         * Reason, recorded permanently.
-         */
-        reason: string;
-    };
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * Name of the HPC system, in lower case.
-         */
-        hpc: string;
-    };
-    query?: never;
-    url: '/admin/systems/{hpc}/pause/';
-};
-
-export type PauseSystemResponses = {
-    /**
-     * Default Response
-     */
-    200: System;
-};
-
-export type PauseSystemResponse = PauseSystemResponses[keyof PauseSystemResponses];
-
-export type ResumeSystemData = {
-    body: {
-        /**
-         * Reason, recorded permanently.
-         */
-        reason: string;
-    };
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * Name of the HPC system, in lower case.
-         */
-        hpc: string;
-    };
-    query?: never;
-    url: '/admin/systems/{hpc}/resume/';
-};
-
-export type ResumeSystemResponses = {
-    /**
-     * Default Response
-     */
-    200: System;
-};
-
-export type ResumeSystemResponse = ResumeSystemResponses[keyof ResumeSystemResponses];
-
-export type ListUsersData = {
-    body?: never;
-    path?: never;
-    query?: never;
-    url: '/admin/users/';
-};
-
-export type ListUsersResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<User>;
-};
-
-export type ListUsersResponse = ListUsersResponses[keyof ListUsersResponses];
-
-export type GetUserData = {
-    body?: never;
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-    };
-    query?: never;
-    url: '/admin/users/{user_id}/';
-};
-
-export type GetUserResponses = {
-    /**
-     * Default Response
-     */
-    200: UserDetails;
-};
-
-export type GetUserResponse = GetUserResponses[keyof GetUserResponses];
-
-export type DisableUserData = {
-    body: {
-        /**
-         * Reason, recorded permanently.
-         */
-        reason: string;
-    };
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-    };
-    query?: never;
-    url: '/admin/users/{user_id}/disable/';
-};
-
-export type DisableUserResponses = {
-    /**
-     * Default Response
-     */
-    200: User;
-};
-
-export type DisableUserResponse = DisableUserResponses[keyof DisableUserResponses];
-
-export type EnableUserData = {
-    body: {
-        /**
-         * Reason, recorded permanently.
-         */
-        reason: string;
-    };
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-    };
-    query?: never;
-    url: '/admin/users/{user_id}/enable/';
-};
-
-export type EnableUserResponses = {
-    /**
-     * Default Response
-     */
-    200: User;
-};
-
-export type EnableUserResponse = EnableUserResponses[keyof EnableUserResponses];
-
-export type SetUserRoleData = {
-    body: {
-        role: 'user' | 'auditor' | 'operator' | 'administrator';
-        /**
-         * Reason, recorded permanently.
-         */
-        reason: string;
-    };
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-    };
-    query?: never;
-    url: '/admin/users/{user_id}/role/';
-};
-
-export type SetUserRoleResponses = {
-    /**
-     * Default Response
-     */
-    200: User;
-};
-
-export type SetUserRoleResponse = SetUserRoleResponses[keyof SetUserRoleResponses];
-
-export type RevokeTokensOfUserData = {
-    body?: never;
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-    };
-    query?: never;
-    url: '/admin/users/{user_id}/tokens/';
-};
-
-export type RevokeTokensOfUserResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<Token>;
-};
-
-export type RevokeTokensOfUserResponse = RevokeTokensOfUserResponses[keyof RevokeTokensOfUserResponses];
-
-export type ListTokensOfUserData = {
-    body?: never;
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-    };
-    query?: {
-        /**
-         * Maximum number of tokens. Default: 100.
-         */
-        limit?: number;
-        /**
-         * The id of the last token of the page before: only the older ones.
-         */
-        before?: number;
-    };
-    url: '/admin/users/{user_id}/tokens/';
-};
-
-export type ListTokensOfUserResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<Token>;
-};
-
-export type ListTokensOfUserResponse = ListTokensOfUserResponses[keyof ListTokensOfUserResponses];
-
-export type RevokeTokenOfUserData = {
-    body?: never;
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-        /**
-         * The id of the token.
-         */
-        token_id: string;
-    };
-    query?: never;
-    url: '/admin/users/{user_id}/tokens/{token_id}/';
-};
-
-export type RevokeTokenOfUserResponses = {
-    /**
-     * Default Response
-     */
-    200: Token;
-};
-
-export type RevokeTokenOfUserResponse = RevokeTokenOfUserResponses[keyof RevokeTokenOfUserResponses];
-
-export type EndSessionsOfUserData = {
-    body?: never;
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-    };
-    query?: never;
-    url: '/admin/users/{user_id}/sessions/';
-};
-
-export type EndSessionsOfUserResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<Session>;
-};
-
-export type EndSessionsOfUserResponse = EndSessionsOfUserResponses[keyof EndSessionsOfUserResponses];
-
-export type ListSessionsOfUserData = {
-    body?: never;
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-    };
-    query?: never;
-    url: '/admin/users/{user_id}/sessions/';
-};
-
-export type ListSessionsOfUserResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<Session>;
-};
-
-export type ListSessionsOfUserResponse = ListSessionsOfUserResponses[keyof ListSessionsOfUserResponses];
-
-export type ListWebhooksOfUserData = {
-    body?: never;
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-    };
-    query?: never;
-    url: '/admin/webhooks/{user_id}/';
-};
-
-export type ListWebhooksOfUserResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<Webhook>;
-};
-
-export type ListWebhooksOfUserResponse = ListWebhooksOfUserResponses[keyof ListWebhooksOfUserResponses];
-
-export type ListWebhooksOfAllUsersData = {
-    body?: never;
-    path?: never;
-    query?: never;
-    url: '/admin/webhooks/';
-};
-
-export type ListWebhooksOfAllUsersResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<Webhook>;
-};
-
-export type ListWebhooksOfAllUsersResponse = ListWebhooksOfAllUsersResponses[keyof ListWebhooksOfAllUsersResponses];
-
-export type DisableWebhookData = {
-    body: {
-        /**
-         * Reason, recorded permanently.
-         */
-        reason: string;
-    };
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-        /**
-         * The id of the webhook.
-         */
-        webhook_id: string;
-    };
-    query?: never;
-    url: '/admin/webhooks/{user_id}/{webhook_id}/disable/';
-};
-
-export type DisableWebhookResponses = {
-    /**
-     * Default Response
-     */
-    200: Webhook;
-};
-
-export type DisableWebhookResponse = DisableWebhookResponses[keyof DisableWebhookResponses];
-
-export type EnableWebhookData = {
-    body: {
-        /**
-         * Reason, recorded permanently.
-         */
-        reason: string;
-    };
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * Identifier of the user.
-         */
-        user_id: string;
-        /**
-         * The id of the webhook.
-         */
-        webhook_id: string;
-    };
-    query?: never;
-    url: '/admin/webhooks/{user_id}/{webhook_id}/enable/';
-};
-
-export type EnableWebhookResponses = {
-    /**
-     * Default Response
-     */
-    200: Webhook;
-};
-
-export type EnableWebhookResponse = EnableWebhookResponses[keyof EnableWebhookResponses];
-
-export type ListWebhooksData = {
-    body?: never;
-    path?: never;
-    query?: never;
-    url: '/webhooks/';
-};
-
-export type ListWebhooksResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<Webhook>;
-};
-
-export type ListWebhooksResponse = ListWebhooksResponses[keyof ListWebhooksResponses];
-
-export type CreateWebhookData = {
-    body: {
-        /**
-         * URL that receives the events.
-         */
-        url: string;
-        /**
-         * Event types; `*` for all.
-         */
-        events: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.changed' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
-        /**
-         * Free text for your own use.
-         */
-        description?: string;
-    };
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path?: never;
-    query?: never;
-    url: '/webhooks/';
-};
-
-export type CreateWebhookResponses = {
-    /**
-     * Default Response
-     */
-    201: WebhookWithSecret;
-};
-
-export type CreateWebhookResponse = CreateWebhookResponses[keyof CreateWebhookResponses];
-
-export type DeleteWebhookData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the webhook.
-         */
-        webhook_id: string;
-    };
-    query?: never;
-    url: '/webhooks/{webhook_id}/';
-};
-
-export type DeleteWebhookResponses = {
-    /**
-     * Default Response
-     */
-    200: Webhook;
-};
-
-export type DeleteWebhookResponse = DeleteWebhookResponses[keyof DeleteWebhookResponses];
-
-export type GetWebhookData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the webhook.
-         */
-        webhook_id: string;
-    };
-    query?: never;
-    url: '/webhooks/{webhook_id}/';
-};
-
-export type GetWebhookResponses = {
-    /**
-     * Default Response
-     */
-    200: Webhook;
-};
-
-export type GetWebhookResponse = GetWebhookResponses[keyof GetWebhookResponses];
-
-export type ChangeWebhookData = {
-    body: {
-        /**
-         * URL that receives the events.
-         */
-        url?: string;
-        /**
-         * Event types; `*` for all.
-         */
-        events?: Array<'*' | 'job.accepted' | 'job.delayed' | 'job.queued' | 'job.running' | 'job.cancel_requested' | 'job.ended' | 'job.expiring' | 'job.deleted' | 'quota.threshold' | 'quota.changed' | 'quota.expiring' | 'token.expiring' | 'webhook.disabled'>;
-        /**
-         * Free text for your own use.
-         */
-        description?: string;
-        /**
-         * Enables a webhook again that Bursar has disabled, not an administrator.
-         */
-        active?: true;
-    };
-    path: {
-        /**
-         * The id of the webhook.
-         */
-        webhook_id: string;
-    };
-    query?: never;
-    url: '/webhooks/{webhook_id}/';
-};
-
-export type ChangeWebhookResponses = {
-    /**
-     * Default Response
-     */
-    200: Webhook;
-};
-
-export type ChangeWebhookResponse = ChangeWebhookResponses[keyof ChangeWebhookResponses];
-
-export type RotateWebhookSecretData = {
-    body?: never;
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * The id of the webhook.
-         */
-        webhook_id: string;
-    };
-    query?: never;
-    url: '/webhooks/{webhook_id}/secret/';
-};
-
-export type RotateWebhookSecretResponses = {
-    /**
-     * Default Response
-     */
-    200: WebhookWithSecret;
-};
-
-export type RotateWebhookSecretResponse = RotateWebhookSecretResponses[keyof RotateWebhookSecretResponses];
-
-export type TestWebhookData = {
-    body?: never;
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * The id of the webhook.
-         */
-        webhook_id: string;
-    };
-    query?: never;
-    url: '/webhooks/{webhook_id}/test/';
-};
-
-export type TestWebhookResponses = {
-    /**
-     * Default Response
-     */
-    202: Delivery;
-};
-
-export type TestWebhookResponse = TestWebhookResponses[keyof TestWebhookResponses];
-
-export type ListDeliveriesData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the webhook.
-         */
-        webhook_id: string;
-    };
-    query?: {
-        limit?: number;
-        /**
-         * Only deliveries with a smaller id, for the next page.
-         */
-        before?: number;
-    };
-    url: '/webhooks/{webhook_id}/deliveries/';
-};
-
-export type ListDeliveriesResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<Delivery>;
-};
-
-export type ListDeliveriesResponse = ListDeliveriesResponses[keyof ListDeliveriesResponses];
-
-export type GetDeliveryData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the webhook.
-         */
-        webhook_id: string;
-        /**
-         * The id of the delivery.
-         */
-        delivery_id: string;
-    };
-    query?: never;
-    url: '/webhooks/{webhook_id}/deliveries/{delivery_id}/';
-};
-
-export type GetDeliveryResponses = {
-    /**
-     * Default Response
-     */
-    200: Delivery;
-};
-
-export type GetDeliveryResponse = GetDeliveryResponses[keyof GetDeliveryResponses];
-
-export type ResendDeliveryData = {
-    body?: never;
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * The id of the webhook.
-         */
-        webhook_id: string;
-        /**
-         * The id of the delivery.
-         */
-        delivery_id: string;
-    };
-    query?: never;
-    url: '/webhooks/{webhook_id}/deliveries/{delivery_id}/send/';
-};
-
-export type ResendDeliveryResponses = {
-    /**
-     * Default Response
-     */
-    202: Delivery;
-};
-
-export type ResendDeliveryResponse = ResendDeliveryResponses[keyof ResendDeliveryResponses];
-
-export type GetMeData = {
-    body?: never;
-    path?: never;
-    query?: never;
-    url: '/me/';
-};
-
-export type GetMeResponses = {
-    /**
-     * Default Response
-     */
-    200: Me;
-};
-
-export type GetMeResponse = GetMeResponses[keyof GetMeResponses];
-
-export type ListTokensData = {
-    body?: never;
-    path?: never;
-    query?: {
-        /**
-         * Maximum number of tokens. Default: 100.
-         */
-        limit?: number;
-        /**
-         * The id of the last token of the page before: only the older ones.
-         */
-        before?: number;
-    };
-    url: '/me/tokens/';
-};
-
-export type ListTokensResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<Token>;
-};
-
-export type ListTokensResponse = ListTokensResponses[keyof ListTokensResponses];
-
-export type CreateTokenData = {
-    body: {
-        name: string;
-        scopes?: Array<'jobs:read' | 'jobs:write' | 'quotas:read' | 'events:read' | 'webhooks:write' | 'admin:read' | 'admin:write'>;
-        /**
-         * Only for this system.
-         */
-        hpc?: string;
-        /**
-         * Only for this project. Needs `hpc`.
-         */
-        project_name?: string;
-        /**
-         * Life in days. Default: `tokens.defaultDays`.
-         */
-        days?: number;
-    };
-    headers?: {
-        /**
-         * A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key returns the first response.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path?: never;
-    query?: never;
-    url: '/me/tokens/';
-};
-
-export type CreateTokenResponses = {
-    /**
-     * Default Response
-     */
-    201: TokenWithSecret;
-};
-
-export type CreateTokenResponse = CreateTokenResponses[keyof CreateTokenResponses];
-
-export type RevokeTokenData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the token.
-         */
-        token_id: string;
-    };
-    query?: never;
-    url: '/me/tokens/{token_id}/';
-};
-
-export type RevokeTokenResponses = {
-    /**
-     * Default Response
-     */
-    200: Token;
-};
-
-export type RevokeTokenResponse = RevokeTokenResponses[keyof RevokeTokenResponses];
-
-export type EndOtherSessionsData = {
-    body?: never;
-    path?: never;
-    query?: never;
-    url: '/me/sessions/';
-};
-
-export type EndOtherSessionsResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<Session>;
-};
-
-export type EndOtherSessionsResponse = EndOtherSessionsResponses[keyof EndOtherSessionsResponses];
-
-export type ListSessionsData = {
-    body?: never;
-    path?: never;
-    query?: never;
-    url: '/me/sessions/';
-};
-
-export type ListSessionsResponses = {
-    /**
-     * Default Response
-     */
-    200: Array<Session>;
-};
-
-export type ListSessionsResponse = ListSessionsResponses[keyof ListSessionsResponses];
-
-export type EndSessionData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the session.
-         */
-        session_id: string;
-    };
-    query?: never;
-    url: '/me/sessions/{session_id}/';
-};
-
-export type EndSessionResponses = {
-    /**
-     * Default Response
-     */
-    200: Session;
-};
-
-export type EndSessionResponse = EndSessionResponses[keyof EndSessionResponses];
-
 export type SignOutData = {
-    body?: never;
+    body?: {
+        /**
+         * Of a form of this server, which cannot send that header.
+         */
+        form_token?: string;
+    };
     path?: never;
     query?: never;
     url: '/sign-out/';
@@ -4224,7 +4229,7 @@ export type SignOutData = {
 
 export type SignOutResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: {
         /**
@@ -4245,7 +4250,7 @@ export type GetSignInOptionsData = {
 
 export type GetSignInOptionsResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: SignInOptions;
 };
@@ -4261,7 +4266,7 @@ export type GetAuthorizationServerData = {
 
 export type GetAuthorizationServerResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: AuthorizationServer;
 };
@@ -4286,7 +4291,7 @@ export type StartDeviceAuthorizationData = {
 
 export type StartDeviceAuthorizationResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: DeviceAuthorization;
 };
@@ -4315,7 +4320,7 @@ export type PollDeviceTokenData = {
 
 export type PollDeviceTokenResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: OAuthToken;
 };
@@ -4331,7 +4336,7 @@ export type ListClientsData = {
 
 export type ListClientsResponses = {
     /**
-     * Default Response
+     * Success.
      */
     200: Array<ClientPackage>;
 };
