@@ -29,14 +29,15 @@ interface SchemaNode {
   required?: string[];
 }
 
+const document = await readOpenApiDocument();
 const pages: Record<string, string> = {
   'docs/configuration.md': configurationReference(),
   'docs/command-line.md': commandLineReference(),
   'docs/errors.md': errorReference(),
   'docs/metrics.md': metricsReference(),
-  'docs/roles.md': rolesReference(),
+  'docs/roles.md': rolesReference(document),
   'src/store/database/expected-schema.json': await expectedSchema(),
-  ...(await clientFiles(await readOpenApiDocument())),
+  ...(await clientFiles(document)),
 };
 const stale = Object.entries(pages).filter(([page, text]) => {
   const path = fileURLToPath(new URL(`../${page}`, import.meta.url));

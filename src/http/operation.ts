@@ -85,8 +85,8 @@ interface OperationOptions<R extends string, A extends Access, Q extends TProper
   responses: Responses;
   /** Headers that the handler checks itself, because the rules depend on more than the request. */
   checkedHeaders?: TProperties;
-  /** If it is not the token that every operation but the public ones needs. */
-  security?: readonly object[];
+  /** What a public operation checks itself: a bearer token of its own, or the session of a browser. */
+  checks?: 'bearer' | 'session';
 }
 
 export type OperationDeclaration = OperationOptions<string, Access, TProperties, TSchema>;

@@ -80,8 +80,8 @@ export function openApiDocument(
 }
 
 function toOperation(operation: Operation, example: ExampleSystem | undefined): JsonObject {
-  const { id, tag, summary, description, security = [], access } = operation;
-  const isPublic = typeof access === 'string';
+  const { id, tag, summary, description, access, checks } = operation;
+  const isPublic = typeof access === 'string' && checks === undefined;
   const parameters = toParameters(operation, example);
   return {
     operationId: id,
@@ -90,12 +90,14 @@ function toOperation(operation: Operation, example: ExampleSystem | undefined): 
     description,
     requestBody: toRequestBody(operation),
     ...(parameters.length > 0 && { parameters }),
-    ...(isPublic && { security }),
+    ...(typeof access === 'object' && { 'x-action': access.action }),
+    ...(isPublic && { security: [] }),
+    ...(checks === 'session' && { security: [{ session: [] }] }),
     responses: {
       ...Object.fromEntries(
         Object.entries(operation.responses).map(([status, response]) => [status, toResponse(response)]),
       ),
-      ...errorReferences({ needsToken: !isPublic || security.length > 0 }),
+      ...errorReferences({ isPublic }),
     },
   };
 }

@@ -64,10 +64,10 @@ export const errorComponents = () =>
     ),
   );
 
-/** For an operation: by status. */
-export const errorReferences = ({ needsToken }: { needsToken: boolean }) =>
+/** For an operation: by status. Public operations need no token. */
+export const errorReferences = ({ isPublic }: { isPublic: boolean }) =>
   Object.fromEntries(
     Object.entries(errorResponses)
-      .filter(([, { status }]) => needsToken || status !== '401')
+      .filter(([, { status }]) => !isPublic || status !== '401')
       .map(([name, { status }]) => [status, { $ref: `#/components/responses/${name}` }]),
   );

@@ -43,8 +43,9 @@ export function createRequestChecks(references: readonly TSchema[]): (route: Rou
         throwIfAny(validateQuery(values), 'query', (error) => toParameterError(error, values));
         request.query = values;
       }
-      if (validateBody)
-        throwIfAny(validateBody(route.form ? (request.body ?? {}) : request.body), 'body', toFieldError);
+      // A form without fields is no body.
+      if (route.form) request.body ??= {};
+      if (validateBody) throwIfAny(validateBody(request.body), 'body', toFieldError);
       if (validateHeaders) throwIfAny(validateHeaders(request.headers), 'headers', toFieldError);
       if (key === 'required') requireKey(request);
     };

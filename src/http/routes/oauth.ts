@@ -96,13 +96,14 @@ export const oauthOperations = ({ deviceFlow, browser, limits }: OAuthOperationD
         'RFC 8628. Repeat it, with the interval of the device endpoint, while it says `authorization_pending`.',
       form: Type.Object({
         grant_type: Type.String({ description: `\`${deviceGrant}\`` }),
-        device_code: Type.String({ description: 'From the device endpoint.' }),
+        device_code: Type.Optional(Type.String({ description: 'From the device endpoint. Required by this grant.' })),
         client_id: Type.Optional(Type.String({ description: 'Ignored.' })),
       }),
       responses: { 200: Type.Ref('OAuthToken'), 400: oauthError },
       handler: async ({ body, ip: address, id: requestId }, reply) => {
         if (body.grant_type !== deviceGrant)
           return sendError(reply, 'unsupported_grant_type', `grant_type must be ${deviceGrant}.`);
+        if (body.device_code === undefined) return sendError(reply, 'invalid_request', 'device_code is required.');
         const result = await deviceFlow.poll(body.device_code, { address, requestId });
         if (result.kind === 'error') return sendError(reply, result.error, result.description);
         return {

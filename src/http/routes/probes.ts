@@ -63,8 +63,7 @@ const metricsOperation = ({ read, token }: MetricsOptions, limits: Pick<RateLimi
   operation({
     route: 'GET /metrics',
     access: 'probe',
-    // A token of their own is a bearer token too.
-    ...(token !== undefined && { security: [{ bearer: [] }] }),
+    ...(token !== undefined && { checks: 'bearer' }),
     summary: 'Read the metrics, in the text format of Prometheus',
     description: 'Counters and gauges of this server. They reveal nothing about users.',
     responses: { 200: { description: 'The metrics.', content: { 'text/plain': { schema: Type.String() } } } },

@@ -91,7 +91,7 @@ export function signInRoutes(deps: SignInRouteDeps) {
       signOut: operation({
         route: 'POST /sign-out/',
         access: 'public',
-        security: [{ session: [] }],
+        checks: 'session',
         noStore: true,
         summary: 'End the session of this browser',
         description:

@@ -4305,9 +4305,9 @@ export type PollDeviceTokenData = {
          */
         grant_type: string;
         /**
-         * From the device endpoint.
+         * From the device endpoint. Required by this grant.
          */
-        device_code: string;
+        device_code?: string;
         /**
          * Ignored.
          */
