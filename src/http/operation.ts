@@ -63,7 +63,7 @@ interface RouteOptions<
   /** The body is the zip of a submission, which the handler reads as it arrives. */
   zip?: true;
   /** Whether the request can be repeated with an Idempotency-Key. By default every POST of a caller can. */
-  key?: 'required' | 'optional' | 'none';
+  key?: 'required' | 'optional';
   /** No cache may keep the response, because it has a secret. */
   noStore?: true;
   /** How errors are shown: by default as problem documents. `oauth`: those of the parameters as in RFC 6749. */
@@ -114,7 +114,7 @@ export function operations(tag: string, declared: Record<string, OperationDeclar
   });
 }
 
-/** A page for people, which needs no token. */
+/** A page for people, or another route without a token that is not in the OpenAPI document. */
 export const page = <const R extends string, Q extends TProperties = None, B extends TSchema = TSchema>(
   options: Omit<RouteOptions<R, 'public', Q, B>, 'access'> & { anyQuery?: true },
 ) => ({ errors: 'page', ...options, access: 'public' }) as unknown as HiddenRoute;

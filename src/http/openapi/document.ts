@@ -1,7 +1,7 @@
 import type { TProperties, TSchema } from 'typebox';
 import type { Operation, ResponseDescription } from '../operation.ts';
 import { componentSchemas, stageSchema } from './component-schemas.ts';
-import { errorComponents, errorReferences } from './error-responses.ts';
+import { errorComponents, errorReferences, needsToken } from './error-responses.ts';
 import { type ExampleSystem, parameterComponents, toParameters } from './parameters.ts';
 import { headerComponents, toHeaderReferences } from './response-headers.ts';
 
@@ -81,7 +81,6 @@ export function openApiDocument(
 
 function toOperation(operation: Operation, example: ExampleSystem | undefined): JsonObject {
   const { id, tag, summary, description, access, checks } = operation;
-  const isPublic = typeof access === 'string' && checks === undefined;
   const parameters = toParameters(operation, example);
   return {
     operationId: id,
@@ -91,13 +90,13 @@ function toOperation(operation: Operation, example: ExampleSystem | undefined): 
     requestBody: toRequestBody(operation),
     ...(parameters.length > 0 && { parameters }),
     ...(typeof access === 'object' && { 'x-action': access.action }),
-    ...(isPublic && { security: [] }),
+    ...(!needsToken(operation) && { security: [] }),
     ...(checks === 'session' && { security: [{ session: [] }] }),
     responses: {
       ...Object.fromEntries(
         Object.entries(operation.responses).map(([status, response]) => [status, toResponse(response)]),
       ),
-      ...errorReferences({ isPublic }),
+      ...errorReferences(operation),
     },
   };
 }

@@ -1,9 +1,12 @@
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
+import type { Operation } from '../operation.ts';
 import { toProblem } from '../response/problem.ts';
 import { type HeaderName, toHeaderReferences } from './response-headers.ts';
 
 interface ErrorResponse {
   status: string;
+  /** The operations that have it: those that need a token, those whose path has parameters. Default: all. */
+  of?: 'protected' | 'parameterized';
   description: string;
   headers: readonly HeaderName[];
   example: [code: ErrorCode, detail: string];
@@ -13,9 +16,25 @@ interface ErrorResponse {
 const errorResponses: Record<string, ErrorResponse> = {
   Unauthorized: {
     status: '401',
+    of: 'protected',
     description: 'There is no token, or it is not valid.',
     headers: ['WWW-Authenticate'],
     example: ['token_missing', 'Send the header Authorization with a bearer token.'],
+  },
+  Forbidden: {
+    status: '403',
+    of: 'protected',
+    description:
+      'The role of the caller, or the scopes of the token, do not allow the request. `x-action` is the action.',
+    headers: ['WWW-Authenticate'],
+    example: ['insufficient_scope', 'This token does not have the scope jobs:read. Use a token that has it.'],
+  },
+  NotFound: {
+    status: '404',
+    of: 'parameterized',
+    description: 'The path names something that does not exist, or that the caller cannot see.',
+    headers: [],
+    example: ['system_unknown', 'There is no HPC system with this name. Use one of hpc_one, hpc_two.'],
   },
   TooManyRequests: {
     status: '429',
@@ -28,7 +47,7 @@ const errorResponses: Record<string, ErrorResponse> = {
     status: '4XX',
     description: 'The request is not valid, not allowed, or not possible now. `code` says why.',
     headers: ['Allow', 'Retry-After'],
-    example: ['system_unknown', 'There is no HPC system with this name. Use one of hpc_one, hpc_two.'],
+    example: ['bad_request', 'The query is not valid: "limit" must be at least 1.'],
   },
   Unavailable: {
     status: '503',
@@ -64,10 +83,13 @@ export const errorComponents = () =>
     ),
   );
 
-/** For an operation: by status. Public operations need no token. */
-export const errorReferences = ({ isPublic }: { isPublic: boolean }) =>
+/** For an operation: by status. */
+export const errorReferences = (operation: Operation) =>
   Object.fromEntries(
     Object.entries(errorResponses)
-      .filter(([, { status }]) => !isPublic || status !== '401')
+      .filter(([, { of }]) => of !== 'protected' || needsToken(operation))
+      .filter(([, { of }]) => of !== 'parameterized' || operation.route.includes('{'))
       .map(([name, { status }]) => [status, { $ref: `#/components/responses/${name}` }]),
   );
+
+export const needsToken = ({ access, checks }: Operation) => typeof access === 'object' || checks !== undefined;

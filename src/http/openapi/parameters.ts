@@ -64,7 +64,7 @@ export function toParameters(operation: Operation, example: ExampleSystem | unde
 }
 
 const takesKey = ({ key, route, access }: Operation) =>
-  key === undefined ? route.startsWith('POST') && typeof access === 'object' : key !== 'none';
+  key !== undefined || (route.startsWith('POST') && typeof access === 'object');
 
 /** A parameter with a default is required in its schema, because the validator fills it in. */
 const isOptional = (schema: TSchema) => '~optional' in schema || 'default' in schema;

@@ -142,6 +142,9 @@ const types: Record<string, string> = {
   integer: 'must be a whole number, such as 100',
   number: 'must be a decimal number, such as 0.5',
   boolean: 'must be true or false',
+  string: 'must be a text',
+  array: 'must be a list',
+  object: 'must be an object',
 };
 
 /** What the keywords of a schema require. */

@@ -15,8 +15,7 @@ import type { RefusedRequest } from '../../services/identity/refusal-recorder.ts
 import { isRefusedAccess } from '../../services/identity/refused-access.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { drainBody } from '../request/drain-body.ts';
-import { maxJsonBytes, toRequestError } from '../request/request-errors.ts';
-import { sendError, sendProblem } from '../response/send-error.ts';
+import { maxJsonBytes, sendError, sendProblem, toRequestError } from '../response/send-error.ts';
 import { type RouteDeps, registerRoutes } from '../routes/register-routes.ts';
 import { type AccessLogSettings, createAccessLog, loggablePath } from './access-log.ts';
 import type { Certificate } from './certificate.ts';
