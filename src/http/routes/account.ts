@@ -2,9 +2,11 @@ import Type from 'typebox';
 import { TokenBody } from '../../contract/account.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { AccountService } from '../../services/identity/account.ts';
+import type { SessionService } from '../../services/identity/sessions.ts';
 import { operation, operations, others, own } from '../operation.ts';
 import { idempotentRequest } from '../request/idempotency-key.ts';
 
+const sessionList = { 200: Type.Array(Type.Ref('Session')) };
 const listDescription = 'Also expired and revoked ones. No list shows a token itself.';
 const tokenQuery = {
   limit: Type.Optional(
@@ -19,8 +21,14 @@ const tokenQuery = {
   ),
 };
 
-/** The account and the tokens of the caller, and the tokens of any user for those who may revoke them. */
-export const accountOperations = (account: AccountService, access: Pick<AccessService, 'requireUser'>) =>
+export interface AccountOperationDeps {
+  account: AccountService;
+  sessions: SessionService;
+  access: Pick<AccessService, 'requireUser'>;
+}
+
+/** The account, tokens and sessions of the caller; the tokens and sessions of any user, for those who may end them. */
+export const accountOperations = ({ account, sessions, access }: AccountOperationDeps) =>
   operations('account', {
     getMe: operation({
       route: 'GET /me/',
@@ -59,6 +67,30 @@ export const accountOperations = (account: AccountService, access: Pick<AccessSe
       responses: { 200: Type.Ref('Token') },
       handler: ({ caller, params }) => account.revokeOwn(caller, params.token_id),
     }),
+    listSessions: operation({
+      route: 'GET /me/sessions/',
+      access: own('sessions.read'),
+      summary: 'List your sessions',
+      description: 'The browsers in which you are signed in.',
+      responses: sessionList,
+      handler: ({ caller }) => sessions.list(caller.userId, caller.sessionId),
+    }),
+    endOtherSessions: operation({
+      route: 'DELETE /me/sessions/',
+      access: own('sessions.write'),
+      summary: 'End your other sessions',
+      description: 'All except that of this request. Returns those that were ended. Tokens stay valid.',
+      responses: sessionList,
+      handler: ({ caller }) => sessions.endOthers(caller, caller.userId),
+    }),
+    endSession: operation({
+      route: 'DELETE /me/sessions/{session_id}/',
+      access: own('sessions.write'),
+      summary: 'End a session',
+      description: 'At once. Its browser must sign in again.',
+      responses: { 200: Type.Ref('Session') },
+      handler: ({ caller, params }) => sessions.end(caller, params.session_id),
+    }),
 
     listTokensOfUser: operation({
       route: 'GET /admin/users/{user_id}/tokens/',
@@ -85,5 +117,21 @@ export const accountOperations = (account: AccountService, access: Pick<AccessSe
       responses: { 200: Type.Ref('Token') },
       handler: async ({ caller, params }) =>
         account.revoke(caller, await access.requireUser(params.user_id), params.token_id),
+    }),
+    listSessionsOfUser: operation({
+      route: 'GET /admin/users/{user_id}/sessions/',
+      access: others('sessions.read'),
+      summary: 'Sessions of a user',
+      description: 'The browsers in which the user is signed in.',
+      responses: sessionList,
+      handler: async ({ caller, params }) => sessions.list(await access.requireUser(params.user_id), caller.sessionId),
+    }),
+    endSessionsOfUser: operation({
+      route: 'DELETE /admin/users/{user_id}/sessions/',
+      access: others('sessions.write'),
+      summary: 'End all sessions of a user',
+      description: 'Except that of this request. Returns those that were ended. Tokens stay valid.',
+      responses: sessionList,
+      handler: async ({ caller, params }) => sessions.endOthers(caller, await access.requireUser(params.user_id)),
     }),
   });

@@ -19,6 +19,7 @@ import type { UserService } from '../../services/identity/user-service.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { SystemService } from '../../services/systems/system-service.ts';
+import { addRoutes } from '../add-routes.ts';
 import { stageSchema } from '../openapi/component-schemas.ts';
 import { docsPages } from '../openapi/docs-page.ts';
 import { openApiDocument } from '../openapi/document.ts';
@@ -33,7 +34,6 @@ import { createOpenRequests, type OpenRequestLimits } from '../server/open-reque
 import type { RateLimits } from '../server/rate-limits.ts';
 import { accountOperations } from './account.ts';
 import { accountingOperations } from './accounting.ts';
-import { addRoutes } from './add-routes.ts';
 import { administrationOperations } from './administration.ts';
 import { auditOperations } from './audit.ts';
 import { clientOperations } from './clients.ts';
@@ -43,11 +43,8 @@ import { fileOperations } from './files.ts';
 import { jobSummaryOperations } from './job-summaries.ts';
 import { jobOperations } from './jobs.ts';
 import { logOperations } from './logs.ts';
-import { oauthOperations } from './oauth.ts';
-import { openIdSignInRoutes } from './openid-sign-in.ts';
 import { type ProbeOperationDeps, probeOperations } from './probes.ts';
 import { quotaOperations } from './quotas.ts';
-import { sessionOperations } from './sessions.ts';
 import { signInRoutes } from './sign-in.ts';
 import { systemOperations } from './systems.ts';
 import { userOperations } from './users.ts';
@@ -158,15 +155,12 @@ function callerRoutes(
     ...systemOperations(services.systems),
     ...eventOperations({ events: services.events, access, heartbeatMs, accessWatch, openRequests, closing }),
     ...webhookOperations(services.webhooks, access),
-    ...accountOperations(services.account, access),
-    ...sessionOperations(sessions, access),
+    ...accountOperations({ account: services.account, sessions, access }),
     ...userOperations(services.users),
     ...administrationOperations(services.admin),
     ...auditOperations(services.audit),
     ...signInRoutes({ links: services.signInLinks, sessions, openId, browser, authenticate, limits }),
-    ...openIdSignInRoutes({ openId, browser, limits }),
     ...deviceRoutes({ deviceFlow, browser, authenticate, limits }),
-    ...oauthOperations({ deviceFlow, browser, limits }),
     ...clientOperations(services.clients, browser),
     ...webAppRoutes(deps.webFolder),
     ...docsPages(),

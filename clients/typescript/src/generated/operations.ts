@@ -71,12 +71,12 @@ export const operations = {
   listTokens: ["GET","/me/tokens/","none","json","safe"],
   createToken: ["POST","/me/tokens/","json","json","key"],
   revokeToken: ["DELETE","/me/tokens/{token_id}/","none","json","safe"],
-  listTokensOfUser: ["GET","/admin/users/{user_id}/tokens/","none","json","safe"],
-  revokeTokensOfUser: ["DELETE","/admin/users/{user_id}/tokens/","none","json","safe"],
-  revokeTokenOfUser: ["DELETE","/admin/users/{user_id}/tokens/{token_id}/","none","json","safe"],
   listSessions: ["GET","/me/sessions/","none","json","safe"],
   endOtherSessions: ["DELETE","/me/sessions/","none","json","safe"],
   endSession: ["DELETE","/me/sessions/{session_id}/","none","json","safe"],
+  listTokensOfUser: ["GET","/admin/users/{user_id}/tokens/","none","json","safe"],
+  revokeTokensOfUser: ["DELETE","/admin/users/{user_id}/tokens/","none","json","safe"],
+  revokeTokenOfUser: ["DELETE","/admin/users/{user_id}/tokens/{token_id}/","none","json","safe"],
   listSessionsOfUser: ["GET","/admin/users/{user_id}/sessions/","none","json","safe"],
   endSessionsOfUser: ["DELETE","/admin/users/{user_id}/sessions/","none","json","safe"],
   listUsers: ["GET","/admin/users/","none","json","safe"],
@@ -176,12 +176,12 @@ export interface OperationTypes {
   listTokens: { data: types.ListTokensData; body: 'none'; result: types.ListTokensResponse };
   createToken: { data: types.CreateTokenData; body: 'json'; result: types.CreateTokenResponse };
   revokeToken: { data: types.RevokeTokenData; body: 'none'; result: types.RevokeTokenResponse };
-  listTokensOfUser: { data: types.ListTokensOfUserData; body: 'none'; result: types.ListTokensOfUserResponse };
-  revokeTokensOfUser: { data: types.RevokeTokensOfUserData; body: 'none'; result: types.RevokeTokensOfUserResponse };
-  revokeTokenOfUser: { data: types.RevokeTokenOfUserData; body: 'none'; result: types.RevokeTokenOfUserResponse };
   listSessions: { data: types.ListSessionsData; body: 'none'; result: types.ListSessionsResponse };
   endOtherSessions: { data: types.EndOtherSessionsData; body: 'none'; result: types.EndOtherSessionsResponse };
   endSession: { data: types.EndSessionData; body: 'none'; result: types.EndSessionResponse };
+  listTokensOfUser: { data: types.ListTokensOfUserData; body: 'none'; result: types.ListTokensOfUserResponse };
+  revokeTokensOfUser: { data: types.RevokeTokensOfUserData; body: 'none'; result: types.RevokeTokensOfUserResponse };
+  revokeTokenOfUser: { data: types.RevokeTokenOfUserData; body: 'none'; result: types.RevokeTokenOfUserResponse };
   listSessionsOfUser: { data: types.ListSessionsOfUserData; body: 'none'; result: types.ListSessionsOfUserResponse };
   endSessionsOfUser: { data: types.EndSessionsOfUserData; body: 'none'; result: types.EndSessionsOfUserResponse };
   listUsers: { data: types.ListUsersData; body: 'none'; result: types.ListUsersResponse };

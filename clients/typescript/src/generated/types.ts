@@ -3451,6 +3451,59 @@ export type RevokeTokenResponses = {
 
 export type RevokeTokenResponse = RevokeTokenResponses[keyof RevokeTokenResponses];
 
+export type EndOtherSessionsData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/me/sessions/';
+};
+
+export type EndOtherSessionsResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Session>;
+};
+
+export type EndOtherSessionsResponse = EndOtherSessionsResponses[keyof EndOtherSessionsResponses];
+
+export type ListSessionsData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/me/sessions/';
+};
+
+export type ListSessionsResponses = {
+    /**
+     * Success.
+     */
+    200: Array<Session>;
+};
+
+export type ListSessionsResponse = ListSessionsResponses[keyof ListSessionsResponses];
+
+export type EndSessionData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the session.
+         */
+        session_id: string;
+    };
+    query?: never;
+    url: '/me/sessions/{session_id}/';
+};
+
+export type EndSessionResponses = {
+    /**
+     * Success.
+     */
+    200: Session;
+};
+
+export type EndSessionResponse = EndSessionResponses[keyof EndSessionResponses];
+
 export type RevokeTokensOfUserData = {
     body?: never;
     path: {
@@ -3526,59 +3579,6 @@ export type RevokeTokenOfUserResponses = {
 };
 
 export type RevokeTokenOfUserResponse = RevokeTokenOfUserResponses[keyof RevokeTokenOfUserResponses];
-
-export type EndOtherSessionsData = {
-    body?: never;
-    path?: never;
-    query?: never;
-    url: '/me/sessions/';
-};
-
-export type EndOtherSessionsResponses = {
-    /**
-     * Success.
-     */
-    200: Array<Session>;
-};
-
-export type EndOtherSessionsResponse = EndOtherSessionsResponses[keyof EndOtherSessionsResponses];
-
-export type ListSessionsData = {
-    body?: never;
-    path?: never;
-    query?: never;
-    url: '/me/sessions/';
-};
-
-export type ListSessionsResponses = {
-    /**
-     * Success.
-     */
-    200: Array<Session>;
-};
-
-export type ListSessionsResponse = ListSessionsResponses[keyof ListSessionsResponses];
-
-export type EndSessionData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the session.
-         */
-        session_id: string;
-    };
-    query?: never;
-    url: '/me/sessions/{session_id}/';
-};
-
-export type EndSessionResponses = {
-    /**
-     * Success.
-     */
-    200: Session;
-};
-
-export type EndSessionResponse = EndSessionResponses[keyof EndSessionResponses];
 
 export type EndSessionsOfUserData = {
     body?: never;

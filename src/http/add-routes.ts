@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import type { TSchema } from 'typebox';
-import { isOperation, type Route } from '../operation.ts';
-import { readPathParams } from '../request/path-params.ts';
-import { createRequestChecks, type RequestCheck } from '../request/validation.ts';
+import { isOperation, type Route } from './operation.ts';
+import { readPathParams } from './request/path-params.ts';
+import { createRequestChecks, type RequestCheck } from './request/validation.ts';
 
 export interface AddRoutesOptions {
   /** Authenticates and authorizes a request, and counts it. */
