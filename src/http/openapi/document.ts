@@ -1,6 +1,6 @@
 import type { TProperties, TSchema } from 'typebox';
+import { stageSchema } from '../../contract/fields.ts';
 import type { Operation, ResponseDescription } from '../operation.ts';
-import { componentSchemas, stageSchema } from './component-schemas.ts';
 import { errorComponents, errorReferences, needsToken } from './error-responses.ts';
 import { type ExampleSystem, parameterComponents, toParameters } from './parameters.ts';
 import { headerComponents, toHeaderReferences } from './response-headers.ts';
@@ -30,7 +30,6 @@ const zipContent = {
 };
 
 type JsonObject = Record<string, unknown>;
-type NamedSchema = TSchema & { $id: string };
 
 /** The OpenAPI document of the operations, with examples that work on one of the systems. */
 export function openApiDocument(
@@ -40,7 +39,6 @@ export function openApiDocument(
 ): object {
   // A batch system is the better example: its jobs need no zip.
   const example = systems.find(({ system }) => system.kind === 'batch') ?? systems[0];
-  const schemas = [...componentSchemas, stageSchema(systems.map(({ system }) => system))] as NamedSchema[];
   const paths: Record<string, JsonObject> = {};
   for (const operation of operations) {
     const [method = '', path = ''] = operation.route.split(' ');
@@ -64,7 +62,7 @@ export function openApiDocument(
         bearer: { type: 'http', scheme: 'bearer' },
         session: { type: 'apiKey', in: 'cookie', name: '__Host-bursar_session' },
       },
-      schemas: Object.fromEntries(schemas.map((schema) => [schema.$id, schema])),
+      schemas: {},
       parameters: parameterComponents(),
       responses: errorComponents(),
       headers: headerComponents(),
@@ -72,11 +70,30 @@ export function openApiDocument(
     security: [{ bearer: [] }],
     paths,
   };
-  // TypeBox schemas are JSON Schema, as OpenAPI 3.1 has it. Only references to a named schema differ.
-  return JSON.parse(JSON.stringify(document), (key, value) => {
-    if (key === '$ref' && !value.startsWith('#')) return `#/components/schemas/${value}`;
-    return key === '$id' ? undefined : value;
-  });
+  return withReferences(document, stageSchema(systems.map(({ system }) => system)));
+}
+
+/**
+ * Moves schemas with a name to the components, so that generated clients have a type for each of them. TypeBox schemas are JSON
+ * Schema, as OpenAPI 3.1 has it: nothing else differs.
+ */
+function withReferences(document: { components: { schemas: object } }, stage: TSchema): object {
+  const named = new Map<string, TSchema>();
+  const refer = (value: unknown) =>
+    JSON.parse(
+      JSON.stringify(value, (key, part) => {
+        if (key === '$ref' && !part.startsWith('#')) return `#/components/schemas/${part}`;
+        if (part?.$id === undefined) return part;
+        named.set(part.$id, part);
+        return { $ref: `#/components/schemas/${part.$id}` };
+      }),
+    );
+  const { components, ...rest } = refer(document);
+  refer(stage);
+  const schemas: JsonObject = {};
+  // A named schema may have others in it, which are added while the loop runs.
+  for (const [name, schema] of named) schemas[name] = refer({ ...schema, $id: undefined });
+  return { ...rest, components: { ...components, schemas } };
 }
 
 function toOperation(operation: Operation, example: ExampleSystem | undefined): JsonObject {
@@ -133,15 +150,13 @@ const isDescription = (response: TSchema | ResponseDescription): response is Res
 /** A body with an example: by default that of its schema. */
 function toMedia(schema: TSchema, given?: unknown): JsonObject {
   const example = given ?? exampleOf(schema);
-  const { examples: _, ...withoutExamples } = schema as { examples?: unknown[] };
-  return { schema: withoutExamples, ...(example !== undefined && { example }) };
+  const shown = '$id' in schema ? schema : { ...schema, examples: undefined };
+  return { schema: shown, ...(example !== undefined && { example }) };
 }
 
-/** The example of a schema, of the component that it refers to, or of the items of a list. */
+/** The example of a schema, or of the items of a list. */
 function exampleOf(schema: TSchema): unknown {
-  const { $ref, examples, items } = schema as { $ref?: string; examples?: unknown[]; items?: TSchema };
-  const component = (componentSchemas as NamedSchema[]).find(({ $id }) => $id === $ref);
-  if (component !== undefined) return exampleOf(component);
+  const { examples, items } = schema as { examples?: unknown[]; items?: TSchema };
   if (examples !== undefined) return examples[0];
   const item = items && exampleOf(items);
   return item === undefined ? undefined : [item];

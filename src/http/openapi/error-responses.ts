@@ -1,6 +1,6 @@
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import type { Operation } from '../operation.ts';
-import { toProblem } from '../response/problem.ts';
+import { ProblemSchema, toProblem } from '../response/problem.ts';
 import { type HeaderName, toHeaderReferences } from './response-headers.ts';
 
 interface ErrorResponse {
@@ -76,7 +76,7 @@ export const errorComponents = () =>
         },
       ]) => {
         const { body } = toProblem(new BursarError(code, detail), '2486fc51-56d2-4aa0-9cc1-c0392e44d738');
-        const problem = { schema: { $ref: '#/components/schemas/Problem' }, example: JSON.parse(body) };
+        const problem = { schema: ProblemSchema, example: JSON.parse(body) };
         const content = { 'application/problem+json': problem };
         return [name, { description, headers: toHeaderReferences(headers), content }];
       },

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
+import { PayloadSchema } from '../../contract/payload.ts';
 import type { SubmissionHeaders } from '../../contract/submission-headers.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { multipartFile } from './multipart.ts';
@@ -9,7 +10,7 @@ import { multipartFile } from './multipart.ts';
 export const payloadHeader = {
   Payload: Type.String({
     contentMediaType: 'application/json',
-    contentSchema: Type.Ref('Payload'),
+    contentSchema: PayloadSchema,
     description:
       'The job, as a JSON object on one line: `command` on batch systems, `tool` on tool systems, and the resources.',
   }),

@@ -1,12 +1,13 @@
 import Type from 'typebox';
-import { TokenBody } from '../../contract/account.ts';
+import { MeSchema, TokenBody, TokenSchema, TokenWithSecretSchema } from '../../contract/account.ts';
+import { SessionSchema } from '../../contract/session.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { AccountService } from '../../services/identity/account.ts';
 import type { SessionService } from '../../services/identity/sessions.ts';
 import { operation, operations, others, own } from '../operation.ts';
 import { idempotentRequest } from '../request/idempotency-key.ts';
 
-const sessionList = { 200: Type.Array(Type.Ref('Session')) };
+const sessionList = { 200: Type.Array(SessionSchema) };
 const listDescription = 'Also expired and revoked ones. No list shows a token itself.';
 const tokenQuery = {
   limit: Type.Optional(
@@ -35,7 +36,7 @@ export const accountOperations = ({ account, sessions, access }: AccountOperatio
       access: own('account.read'),
       summary: 'Read who you are',
       description: 'The user, the roles, the projects, and what the token of this request can be used for.',
-      responses: { 200: Type.Ref('Me') },
+      responses: { 200: MeSchema },
       handler: ({ caller }) => account.read(caller),
     }),
     listTokens: operation({
@@ -44,7 +45,7 @@ export const accountOperations = ({ account, sessions, access }: AccountOperatio
       summary: 'List your tokens, newest first',
       description: listDescription,
       query: tokenQuery,
-      responses: { 200: Type.Array(Type.Ref('Token')) },
+      responses: { 200: Type.Array(TokenSchema) },
       handler: ({ caller, query }) => account.listTokens(caller.userId, query),
     }),
     createToken: operation({
@@ -56,7 +57,7 @@ export const accountOperations = ({ account, sessions, access }: AccountOperatio
         'A repeated request with the same Idempotency-Key creates no other token, and is 409.',
       body: TokenBody,
       noStore: true,
-      responses: { 201: Type.Ref('TokenWithSecret') },
+      responses: { 201: TokenWithSecretSchema },
       handler: (request) => account.createToken(request.caller, request.body, idempotentRequest(request)),
     }),
     revokeToken: operation({
@@ -64,7 +65,7 @@ export const accountOperations = ({ account, sessions, access }: AccountOperatio
       access: own('tokens.write'),
       summary: 'Revoke a token',
       description: 'At once and forever. Can be repeated.',
-      responses: { 200: Type.Ref('Token') },
+      responses: { 200: TokenSchema },
       handler: ({ caller, params }) => account.revokeOwn(caller, params.token_id),
     }),
     listSessions: operation({
@@ -88,7 +89,7 @@ export const accountOperations = ({ account, sessions, access }: AccountOperatio
       access: own('sessions.write'),
       summary: 'End a session',
       description: 'At once. Its browser must sign in again.',
-      responses: { 200: Type.Ref('Session') },
+      responses: { 200: SessionSchema },
       handler: ({ caller, params }) => sessions.end(caller, params.session_id),
     }),
 
@@ -98,7 +99,7 @@ export const accountOperations = ({ account, sessions, access }: AccountOperatio
       summary: 'Tokens of a user',
       description: listDescription,
       query: tokenQuery,
-      responses: { 200: Type.Array(Type.Ref('Token')) },
+      responses: { 200: Type.Array(TokenSchema) },
       handler: async ({ params, query }) => account.listTokens(await access.requireUser(params.user_id), query),
     }),
     revokeTokensOfUser: operation({
@@ -106,7 +107,7 @@ export const accountOperations = ({ account, sessions, access }: AccountOperatio
       access: others('tokens.write'),
       summary: 'Revoke all tokens of a user',
       description: 'At once and forever. Returns those that were valid.',
-      responses: { 200: Type.Array(Type.Ref('Token')) },
+      responses: { 200: Type.Array(TokenSchema) },
       handler: async ({ caller, params }) => account.revokeAll(caller, await access.requireUser(params.user_id)),
     }),
     revokeTokenOfUser: operation({
@@ -114,7 +115,7 @@ export const accountOperations = ({ account, sessions, access }: AccountOperatio
       access: others('tokens.write'),
       summary: 'Revoke a token of a user',
       description: 'At once and forever. Can be repeated.',
-      responses: { 200: Type.Ref('Token') },
+      responses: { 200: TokenSchema },
       handler: async ({ caller, params }) =>
         account.revoke(caller, await access.requireUser(params.user_id), params.token_id),
     }),

@@ -1,5 +1,8 @@
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
+import { QuoteSchema, UsageSchema } from '../../contract/ledger.ts';
+import { ProjectAccountSchema } from '../../contract/ledger-account.ts';
+import { StatementSchema } from '../../contract/statement.ts';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { Owner } from '../../services/scope.ts';
@@ -11,11 +14,11 @@ import { payloadHeader, submissionHeaders } from '../request/submission.ts';
 import { describeTable, formatQuery, sendBatches, sendCsv, tableFormat } from '../response/tables.ts';
 
 const accountsDescription = 'Granted, held, used and available time of the current period, and space.';
-const accounts = { 200: json(Type.Array(Type.Ref('ProjectAccount')), 'The accounts, by project.') };
+const accounts = { 200: json(Type.Array(ProjectAccountSchema), 'The accounts, by project.') };
 
 const quoteSummary = 'Read the cost of a job and whether it would be accepted';
 const quoteDescription = 'Takes the same Payload header as a submission. Nothing is submitted or reserved.';
-const quote = { 200: json(Type.Ref('Quote'), 'The cost, and whether the job would be accepted.') };
+const quote = { 200: json(QuoteSchema, 'The cost, and whether the job would be accepted.') };
 
 const movementColumns = [
   'resource',
@@ -36,13 +39,13 @@ const rangeQuery = {
   ...formatQuery,
 };
 const statementDescription = 'The balances at the start and the end of the period, and every movement between them.';
-const statement = { 200: describeTable(Type.Ref('Statement'), 'The movements of time and space.', movementColumns) };
+const statement = { 200: describeTable(StatementSchema, 'The movements of time and space.', movementColumns) };
 
 const usageColumns = ['user', 'project_hpc', 'project_name', 'month', 'jobs', 'time_seconds'];
 const usageQuery = { ...scopeQuery, ...formatQuery };
 const usageDescription = 'Charged time minus refunds, and the number of jobs that ended.';
 const usage = {
-  200: describeTable(Type.Array(Type.Ref('Usage')), 'One row for each project and month.', usageColumns),
+  200: describeTable(Type.Array(UsageSchema), 'One row for each project and month.', usageColumns),
 };
 
 /** Accounts, quotes, statements and usage. */

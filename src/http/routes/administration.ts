@@ -2,13 +2,18 @@ import Type from 'typebox';
 import {
   CapGrantBody,
   MemberBody,
+  MemberSchema,
   PeriodBody,
+  PeriodSchema,
   PoolGrantBody,
   ProjectBody,
+  ProjectSchema,
   ReasonBody,
   RefundBody,
   TransferBody,
 } from '../../contract/administration.ts';
+import { LedgerVerificationSchema } from '../../contract/ledger.ts';
+import { AccountSchema } from '../../contract/ledger-account.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { AdminCommand, AdminService } from '../../services/accounting/admin-service.ts';
 import { type CallerRequest, operation, operations, others } from '../operation.ts';
@@ -17,8 +22,8 @@ import { toProject, toScope } from '../request/path-params.ts';
 
 const grantDescription =
   'Returns the accounts that have changed, or the new period. The action is recorded in the audit trail.';
-const changedAccounts = { 201: Type.Array(Type.Ref('Account')) };
-const projectList = { 200: Type.Array(Type.Ref('Project')) };
+const changedAccounts = { 201: Type.Array(AccountSchema) };
+const projectList = { 200: Type.Array(ProjectSchema) };
 const listDescription = 'All projects, including closed ones.';
 
 function toCommand<Body>(request: CallerRequest & { body: Body }): AdminCommand<Body> {
@@ -65,7 +70,7 @@ export const administrationOperations = (admin: AdminService) =>
       description: grantDescription,
       key: 'required',
       body: PeriodBody,
-      responses: { 201: Type.Ref('Period') },
+      responses: { 201: PeriodSchema },
       handler: (request) => admin.openPeriod(toProject(request.params), toCommand(request)),
     }),
     changeMemberQuota: operation({
@@ -109,7 +114,7 @@ export const administrationOperations = (admin: AdminService) =>
       description: 'Every user joins it with `auto_join`; otherwise members are added.',
       key: 'required',
       body: ProjectBody,
-      responses: { 201: Type.Ref('Project') },
+      responses: { 201: ProjectSchema },
       handler: (request) => admin.createProject(request.params.hpc, toCommand(request)),
     }),
     closeProject: operation({
@@ -119,7 +124,7 @@ export const administrationOperations = (admin: AdminService) =>
       description: 'Its submitted jobs continue, and its quotas stay readable.',
       key: 'required',
       body: ReasonBody,
-      responses: { 200: Type.Ref('Project') },
+      responses: { 200: ProjectSchema },
       handler: (request) => admin.closeProject(toProject(request.params), toCommand(request)),
     }),
     listMembers: operation({
@@ -127,7 +132,7 @@ export const administrationOperations = (admin: AdminService) =>
       access: others('projects.read'),
       summary: 'List the members of a project',
       description: 'All members, including removed and banned ones.',
-      responses: { 200: Type.Array(Type.Ref('Member')) },
+      responses: { 200: Type.Array(MemberSchema) },
       handler: ({ params }) => admin.listMembers(toProject(params)),
     }),
     setMember: operation({
@@ -136,7 +141,7 @@ export const administrationOperations = (admin: AdminService) =>
       summary: 'Add, remove, ban or unban a member',
       description: 'Can be repeated. A removed or banned member cannot submit, but keeps the jobs.',
       body: MemberBody,
-      responses: { 200: Type.Ref('Member') },
+      responses: { 200: MemberSchema },
       handler: ({ caller, params, body }) => admin.setMember(caller, toProject(params), params.user_id, body),
     }),
 
@@ -145,7 +150,7 @@ export const administrationOperations = (admin: AdminService) =>
       access: others('ledger.verify'),
       summary: 'Check all balances against the ledger entries',
       description: 'Adds up all entries, which takes seconds in a large ledger.',
-      responses: { 200: Type.Ref('LedgerProof') },
+      responses: { 200: LedgerVerificationSchema },
       handler: () => admin.verifyLedger(),
     }),
   });

@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { AuditSchema } from '../../contract/administration.ts';
 import type { AuditTrail } from '../../services/identity/audit-trail.ts';
 import { operation, operations, others } from '../operation.ts';
 import { optionalTime, toTimeRange } from '../request/list-query.ts';
@@ -55,7 +56,7 @@ export const auditOperations = (audit: AuditTrail) =>
         to: optionalTime('End, ISO 8601, exclusive.'),
         ...exportFormatQuery,
       },
-      responses: { 200: describeTable(Type.Array(Type.Ref('AuditRecord')), 'The records.', columns, { ndjson: true }) },
+      responses: { 200: describeTable(Type.Array(AuditSchema), 'The records.', columns, { ndjson: true }) },
       handler: (request, reply) => {
         const { limit, before, actor, act, subject, address, request_id: requestId } = request.query;
         const filter = { actor, act, subject, address, requestId, ...toTimeRange(request.query) };

@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { ClientPackageSchema } from '../../contract/client-package.ts';
 import type { ClientPackage, ClientPackages } from '../../services/client-packages.ts';
 import { notModified, operation, operations } from '../operation.ts';
 import type { Browser } from '../request/browser.ts';
@@ -12,7 +13,7 @@ export const clientOperations = (clients: ClientPackages, browser: Pick<Browser,
       access: 'public',
       summary: 'List the command line and the libraries, with their hashes',
       description: 'They were built together with this server. Browsers and pip get the list as a page.',
-      responses: { 200: Type.Array(Type.Ref('ClientPackage')) },
+      responses: { 200: Type.Array(ClientPackageSchema) },
       handler: async (request, reply) => {
         const described = (await clients.list()).map((each) => describePackage(each, browser.originOf(request)));
         reply.header('vary', 'Accept');

@@ -1,6 +1,12 @@
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import type { OAuthErrorCode } from '../../contract/oauth.ts';
+import {
+  AuthorizationServerSchema,
+  DeviceAuthorizationSchema,
+  OAuthErrorSchema,
+  OAuthTokenSchema,
+} from '../../contract/oauth.ts';
 import { patterns } from '../../contract/patterns.ts';
 import { formatScopes, parseScopeList, tokenScopes, userScopes } from '../../domain/identity/policy.ts';
 import type { DeviceFlow } from '../../services/identity/device-flow.ts';
@@ -21,7 +27,7 @@ export interface DeviceRouteDeps {
 const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code';
 const oauthError = {
   description: 'The request is refused, or the user has not decided yet.',
-  content: { 'application/json': { schema: Type.Ref('OAuthError') } },
+  content: { 'application/json': { schema: OAuthErrorSchema } },
 };
 
 /**
@@ -105,7 +111,7 @@ and it shows this code.</p>
         noStore: true,
         summary: 'Read where programs get a token',
         description: 'The metadata of RFC 8414.',
-        responses: { 200: Type.Ref('AuthorizationServer') },
+        responses: { 200: AuthorizationServerSchema },
         handler: (request) => {
           const issuer = browser.originOf(request);
           return {
@@ -136,7 +142,7 @@ and it shows this code.</p>
           ),
           scope: Type.Optional(Type.String({ description: 'Scopes, separated by spaces.' })),
         }),
-        responses: { 200: Type.Ref('DeviceAuthorization'), 400: oauthError },
+        responses: { 200: DeviceAuthorizationSchema, 400: oauthError },
         handler: async (request, reply) => {
           const { client_id: clientId = '', scope = '' } = request.body;
           const { scopes, unknown } = parseScopeList(scope);
@@ -172,7 +178,7 @@ and it shows this code.</p>
           device_code: Type.Optional(Type.String({ description: 'From the device endpoint. Required by this grant.' })),
           client_id: Type.Optional(Type.String({ description: 'Ignored.' })),
         }),
-        responses: { 200: Type.Ref('OAuthToken'), 400: oauthError },
+        responses: { 200: OAuthTokenSchema, 400: oauthError },
         handler: async ({ body, ip: address, id: requestId }, reply) => {
           if (body.grant_type !== deviceGrant)
             return sendError(reply, 'unsupported_grant_type', `grant_type must be ${deviceGrant}.`);

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
+import { EventPageSchema } from '../../contract/event.ts';
 import { patterns } from '../../contract/patterns.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { EventService } from '../../services/events/event-service.ts';
@@ -36,7 +37,7 @@ const responses = {
   200: {
     description: 'A stream of events, each with its id, type and JSON data; or one page of events as JSON.',
     content: {
-      'application/json': { schema: Type.Ref('EventPage') },
+      'application/json': { schema: EventPageSchema },
       'text/event-stream': {
         schema: Type.String({ description: 'The data of each event is an `Event` as JSON.' }),
         example: 'retry: 1000\n\nid: 7\nevent: job.ended\ndata: {"id":7,"type":"job.ended",…}\n\n',

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
-import { publicFile } from '../../contract/file.ts';
+import { FileSchema, publicFile } from '../../contract/file.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import type { FileRequest, ListedFile } from '../../services/jobs/read-files.ts';
@@ -20,7 +20,7 @@ const folderQuery = {
 };
 
 const binary = { schema: Type.String({ format: 'binary' }) };
-const folderContent = { 'application/json': { schema: Type.Array(Type.Ref('File')) }, 'application/zip': binary };
+const folderContent = { 'application/json': { schema: Type.Array(FileSchema) }, 'application/zip': binary };
 const folderDescription = 'With `archive=zip`, downloads all files as a zip. Links and special files are left out.';
 const folderResponses = {
   200: {

@@ -1,6 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import Type from 'typebox';
-import { toJobSummaryPageJson } from '../../contract/job-summary.ts';
+import { JobSummaryPageSchema, toJobSummaryPageJson } from '../../contract/job-summary.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { Owner } from '../../services/scope.ts';
@@ -13,7 +12,7 @@ import { requestSignal } from '../server/abort-signals.ts';
 
 const query = { ...scopeQuery, ...summaryQuery };
 const description = 'Each job with its tags, resources, start, outcome and charge. `next` leads to the older jobs.';
-const responses = versioned(Type.Ref('JobSummaryPage'), 'One page of jobs.');
+const responses = versioned(JobSummaryPageSchema, 'One page of jobs.');
 
 /** Pages of jobs, newest first, with the fields that a table of jobs shows besides. */
 export function jobSummaryOperations(jobs: JobService, access: Pick<AccessService, 'requireUser'>) {

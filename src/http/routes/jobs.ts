@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { ReasonBody, reasonQuery } from '../../contract/administration.ts';
-import { toJobPath } from '../../contract/job.ts';
+import { JobSchema, toJobPath } from '../../contract/job.ts';
+import { TimelineSchema } from '../../contract/timeline.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { Caller } from '../../services/identity/actor.ts';
 import type { JobAction } from '../../services/jobs/find-job.ts';
@@ -16,14 +17,14 @@ import { sendTagged, sendVersioned } from '../response/conditional.ts';
 import { sendJson } from '../response/send.ts';
 import type { OpenRequests } from '../server/open-requests.ts';
 
-const JobRef = Type.Ref('Job');
+const JobRef = JobSchema;
 const jobList = versioned(Type.Array(JobRef), 'The jobs, by ascending id.', ['Link']);
 const listDescription = 'All jobs or, with `limit`, one page: the header `Link` leads to the next page.';
 const oneJob = versioned(JobRef, 'The job.');
 const readDescription = 'The state that the HPC system last reported. Reading asks no scheduler.';
 const timelineDescription =
   'Every transition with its reason; the request; the time that was requested, used, charged and refunded.';
-const timeline = { 200: json(Type.Ref('Timeline'), 'The history of the job.') };
+const timeline = { 200: json(TimelineSchema, 'The history of the job.') };
 const cancelDescription =
   '202 with the job as it is now: the system cancels it, and its end follows as the event `job.ended`. 200 with ' +
   'the unchanged job if it has already ended. Can be repeated, and never deletes files.';

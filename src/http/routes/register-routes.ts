@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { stageSchema } from '../../contract/fields.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AdminService } from '../../services/accounting/admin-service.ts';
@@ -20,7 +21,6 @@ import type { FileService } from '../../services/jobs/file-service.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { SystemService } from '../../services/systems/system-service.ts';
 import { addRoutes } from '../add-routes.ts';
-import { stageSchema } from '../openapi/component-schemas.ts';
 import { docsPages } from '../openapi/docs-page.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import type { ExampleSystem } from '../openapi/parameters.ts';

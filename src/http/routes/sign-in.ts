@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
+import { SignInOptionsSchema } from '../../contract/oauth.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { OpenIdSignIn, SignInIssuer } from '../../services/identity/openid-sign-in.ts';
 import type { SessionService } from '../../services/identity/sessions.ts';
@@ -154,7 +155,7 @@ export function signInRoutes(deps: SignInRouteDeps) {
         noStore: true,
         summary: 'Read how programs can sign in',
         description: 'The OpenID providers, and the device flow of this server itself.',
-        responses: { 200: Type.Ref('SignInOptions') },
+        responses: { 200: SignInOptionsSchema },
         handler: async (request) => ({
           issuers: await openId.describeIssuers(),
           device_authorization_endpoint: `${browser.originOf(request)}/oauth/device/`,

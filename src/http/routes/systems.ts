@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { ReasonBody } from '../../contract/administration.ts';
+import { SystemSchema } from '../../contract/system.ts';
 import type { SystemService } from '../../services/systems/system-service.ts';
 import { operation, operations, others, own } from '../operation.ts';
 import { idempotentRequest } from '../request/idempotency-key.ts';
@@ -16,7 +17,7 @@ export const systemOperations = (systems: SystemService) =>
       access: own('systems.read'),
       summary: 'List the HPC systems with their limits, tools and health',
       description,
-      responses: { 200: Type.Array(Type.Ref('System')) },
+      responses: { 200: Type.Array(SystemSchema) },
       handler: () => systems.read(),
     }),
     getSystem: operation({
@@ -24,7 +25,7 @@ export const systemOperations = (systems: SystemService) =>
       access: own('systems.read'),
       summary: 'Read one HPC system',
       description,
-      responses: { 200: Type.Ref('System') },
+      responses: { 200: SystemSchema },
       handler: async ({ params }) => (await systems.read(params.hpc))[0],
     }),
 
@@ -33,7 +34,7 @@ export const systemOperations = (systems: SystemService) =>
       access: others('systems.read'),
       summary: 'List the HPC systems with the errors of their schedulers',
       description: adminDescription,
-      responses: { 200: Type.Array(Type.Ref('System')) },
+      responses: { 200: Type.Array(SystemSchema) },
       handler: () => systems.readForOperators(),
     }),
     getSystemForAdministrators: operation({
@@ -41,7 +42,7 @@ export const systemOperations = (systems: SystemService) =>
       access: others('systems.read'),
       summary: 'Read one HPC system with the error of its scheduler',
       description: adminDescription,
-      responses: { 200: Type.Ref('System') },
+      responses: { 200: SystemSchema },
       handler: async ({ params }) => (await systems.readForOperators(params.hpc))[0],
     }),
     pauseSystem: operation({
@@ -50,7 +51,7 @@ export const systemOperations = (systems: SystemService) =>
       summary: 'Pause a system',
       description: pauseDescription,
       body: ReasonBody,
-      responses: { 200: Type.Ref('System') },
+      responses: { 200: SystemSchema },
       handler: async (request) => {
         const { caller, params, body } = request;
         return (await systems.pause(caller, params.hpc, body.reason, idempotentRequest(request)))[0];
@@ -62,7 +63,7 @@ export const systemOperations = (systems: SystemService) =>
       summary: 'Resume a system',
       description: pauseDescription,
       body: ReasonBody,
-      responses: { 200: Type.Ref('System') },
+      responses: { 200: SystemSchema },
       handler: async (request) => {
         const { caller, params, body } = request;
         return (await systems.resume(caller, params.hpc, body.reason, idempotentRequest(request)))[0];

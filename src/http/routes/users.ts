@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { ReasonBody, RoleBody } from '../../contract/administration.ts';
+import { ReasonBody, RoleBody, UserDetailsSchema, UserSchema } from '../../contract/administration.ts';
 import type { UserService } from '../../services/identity/user-service.ts';
 import { type CallerRequest, operation, operations, others } from '../operation.ts';
 import { idempotentRequest } from '../request/idempotency-key.ts';
@@ -22,7 +22,7 @@ export const userOperations = (users: UserService) =>
       access: others('users.read'),
       summary: 'List all users with their roles',
       description: 'A user exists from the first request with a valid token.',
-      responses: { 200: Type.Array(Type.Ref('User')) },
+      responses: { 200: Type.Array(UserSchema) },
       handler: () => users.list(),
     }),
     getUser: operation({
@@ -30,7 +30,7 @@ export const userOperations = (users: UserService) =>
       access: others('users.read'),
       summary: 'Read one user',
       description: 'With the role, whether the user is disabled, and the identities at OpenID providers.',
-      responses: { 200: Type.Ref('UserDetails') },
+      responses: { 200: UserDetailsSchema },
       handler: ({ params }) => users.read(params.user_id),
     }),
     disableUser: operation({
@@ -39,7 +39,7 @@ export const userOperations = (users: UserService) =>
       summary: 'Disable a user',
       description: 'All requests of the user are refused at once, and open streams end. Jobs continue.',
       body: ReasonBody,
-      responses: { 200: Type.Ref('User') },
+      responses: { 200: UserSchema },
       handler: (request) => users.disable(toChange(request)),
     }),
     enableUser: operation({
@@ -48,7 +48,7 @@ export const userOperations = (users: UserService) =>
       summary: 'Enable a user again',
       description: 'Tokens that were not revoked work again.',
       body: ReasonBody,
-      responses: { 200: Type.Ref('User') },
+      responses: { 200: UserSchema },
       handler: (request) => users.enable(toChange(request)),
     }),
     setUserRole: operation({
@@ -59,7 +59,7 @@ export const userOperations = (users: UserService) =>
         'Takes effect at once, for all tokens of the user. 409 if the groups at an OpenID provider decide about the role.',
       key: 'optional',
       body: RoleBody,
-      responses: { 200: Type.Ref('User') },
+      responses: { 200: UserSchema },
       handler: (request) => users.setRole(toChange(request), request.body.role),
     }),
   });

@@ -1,13 +1,19 @@
 import Type from 'typebox';
 import { ReasonBody } from '../../contract/administration.ts';
-import { WebhookBody, WebhookChangeBody } from '../../contract/webhook.ts';
+import {
+  DeliverySchema,
+  WebhookBody,
+  WebhookChangeBody,
+  WebhookSchema,
+  WebhookWithSecretSchema,
+} from '../../contract/webhook.ts';
 import type { WebhookService } from '../../services/events/webhooks.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import { operation, operations, others, own } from '../operation.ts';
 import { idempotentRequest } from '../request/idempotency-key.ts';
 
-const webhook = { 200: Type.Ref('Webhook') };
-const webhookList = { 200: Type.Array(Type.Ref('Webhook')) };
+const webhook = { 200: WebhookSchema };
+const webhookList = { 200: Type.Array(WebhookSchema) };
 const listDescription = 'With their state. No list shows a secret.';
 
 /** URLs that a user registers to receive events. Operators list, disable and enable those of all users. */
@@ -28,7 +34,7 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
       description: 'Events are sent to its URL, signed as in Standard Webhooks. Only this response shows the secret.',
       body: WebhookBody,
       noStore: true,
-      responses: { 201: Type.Ref('WebhookWithSecret') },
+      responses: { 201: WebhookWithSecretSchema },
       handler: (request) => webhooks.create(request.caller.userId, request.body, idempotentRequest(request)),
     }),
     getWebhook: operation({
@@ -63,7 +69,7 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
       summary: 'Replace the secret of a webhook',
       description: 'For one day, deliveries are signed with the old secret too.',
       noStore: true,
-      responses: { 200: Type.Ref('WebhookWithSecret') },
+      responses: { 200: WebhookWithSecretSchema },
       handler: (request) => {
         const { caller, params } = request;
         return webhooks.rotateSecret(caller.userId, params.webhook_id, idempotentRequest(request));
@@ -74,7 +80,7 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
       access: own('webhooks.write'),
       summary: 'Send a test delivery',
       description: 'Sends an event of the type `webhook.test`. Read the delivery to see the result.',
-      responses: { 202: Type.Ref('Delivery') },
+      responses: { 202: DeliverySchema },
       handler: (request) => {
         const { caller, params } = request;
         return webhooks.test(caller.userId, params.webhook_id, idempotentRequest(request));
@@ -95,7 +101,7 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
           }),
         ),
       },
-      responses: { 200: Type.Array(Type.Ref('Delivery')) },
+      responses: { 200: Type.Array(DeliverySchema) },
       handler: ({ caller, params, query }) =>
         webhooks.listDeliveries(caller.userId, params.webhook_id, query.limit, query.before),
     }),
@@ -104,7 +110,7 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
       access: own('webhooks.read'),
       summary: 'Read one delivery',
       description: 'With the result of the last attempt.',
-      responses: { 200: Type.Ref('Delivery') },
+      responses: { 200: DeliverySchema },
       handler: ({ caller, params }) => webhooks.readDelivery(caller.userId, params.webhook_id, params.delivery_id),
     }),
     resendDelivery: operation({
@@ -112,7 +118,7 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
       access: own('webhooks.write'),
       summary: 'Send a delivery again with the same id',
       description: 'The receiver recognizes it by its `webhook-id`.',
-      responses: { 202: Type.Ref('Delivery') },
+      responses: { 202: DeliverySchema },
       handler: (request) => {
         const { caller, params } = request;
         const { webhook_id: webhookId, delivery_id: deliveryId } = params;
