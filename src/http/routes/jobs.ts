@@ -1,14 +1,22 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { ReasonBody, reasonQuery } from '../../contract/administration.ts';
 import { JobSchema, toJobPath } from '../../contract/job.ts';
 import { TimelineSchema } from '../../contract/timeline.ts';
 import type { AccessService } from '../../services/identity/access.ts';
-import type { Caller } from '../../services/identity/actor.ts';
 import type { JobAction } from '../../services/jobs/find-job.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { Owner, PathScope } from '../../services/scope.ts';
-import { json, operation, operations, others, own, type RouteRequest, versioned } from '../operation.ts';
+import {
+  type CallerRequest,
+  json,
+  operation,
+  operations,
+  others,
+  own,
+  type RouteRequest,
+  versioned,
+} from '../operation.ts';
 import { idempotentRequest, keyAndTarget } from '../request/idempotency-key.ts';
 import { listQuery, toListQuery } from '../request/list-query.ts';
 import { scopeQuery, toProject, toScope, userQuery } from '../request/path-params.ts';
@@ -17,10 +25,9 @@ import { sendTagged, sendVersioned } from '../response/conditional.ts';
 import { sendJson } from '../response/send.ts';
 import type { OpenRequests } from '../server/open-requests.ts';
 
-const JobRef = JobSchema;
-const jobList = versioned(Type.Array(JobRef), 'The jobs, by ascending id.', ['Link']);
+const jobList = versioned(Type.Array(JobSchema), 'The jobs, by ascending id.', ['Link']);
 const listDescription = 'All jobs or, with `limit`, one page: the header `Link` leads to the next page.';
-const oneJob = versioned(JobRef, 'The job.');
+const oneJob = versioned(JobSchema, 'The job.');
 const readDescription = 'The state that the HPC system last reported. Reading asks no scheduler.';
 const timelineDescription =
   'Every transition with its reason; the request; the time that was requested, used, charged and refunded.';
@@ -29,15 +36,15 @@ const cancelDescription =
   '202 with the job as it is now: the system cancels it, and its end follows as the event `job.ended`. 200 with ' +
   'the unchanged job if it has already ended. Can be repeated, and never deletes files.';
 const cancelled = {
-  200: json(JobRef, 'The job, which had already ended.'),
-  202: json(JobRef, 'The job, which the system will cancel.'),
+  200: json(JobSchema, 'The job, which had already ended.'),
+  202: json(JobSchema, 'The job, which the system will cancel.'),
 };
 const deleteDescription = 'Can be repeated. An unfinished job is 409 `job_not_finished`: cancel it first.';
-const deleted = { 200: json(JobRef, 'The job, without files.') };
+const deleted = { 200: json(JobSchema, 'The job, without files.') };
 const submitDescription = 'The body is the zip itself, or a multipart form with the zip as its only file, or empty.';
-const submitted = { 201: json(JobRef, 'The new job.', ['Location']) };
+const submitted = { 201: json(JobSchema, 'The new job.', ['Location']) };
 
-type JobRequest = RouteRequest<'/{hpc}/{project_name}/{job_id}/'> & { caller: Caller };
+type JobRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/'>;
 
 export interface JobOperationDeps {
   jobs: JobService;
@@ -51,7 +58,7 @@ export function jobOperations({ jobs, access, openRequests }: JobOperationDeps) 
   const list = async (request: ListRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
     sendVersioned(request, reply, owner, await jobs.list(owner, scope, toListQuery(request.query)));
 
-  const submit = async (request: FastifyRequest & { caller: Caller }, reply: FastifyReply, scope: PathScope) => {
+  const submit = async (request: CallerRequest, reply: FastifyReply, scope: PathScope) => {
     const { caller, span } = request;
     const endUpload = openRequests.open('upload', caller.userId);
     try {

@@ -29,6 +29,7 @@ import { createAccessWatch } from '../request/access-watch.ts';
 import { type Authenticate, credentialsOf, requireCaller } from '../request/authentication.ts';
 import { authorize } from '../request/authorization.ts';
 import { type Browser, createBrowser } from '../request/browser.ts';
+import { sendJson } from '../response/send.ts';
 import { closingSignal } from '../server/abort-signals.ts';
 import { createOpenRequests, type OpenRequestLimits } from '../server/open-requests.ts';
 import type { RateLimits } from '../server/rate-limits.ts';
@@ -103,13 +104,13 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limi
     ? [...probes, ...callerRoutes(app, deps, limits, { browser, authenticate })]
     : probes;
   // Generated when it is first requested.
-  let document: object | undefined;
+  let document: string | undefined;
   const documentRoute = page({
     route: 'GET /openapi.json',
     errors: 'problem',
-    handler: () => {
-      document ??= openApiDocument(routes.filter(isOperation), version, systems);
-      return document;
+    handler: (_request, reply) => {
+      document ??= JSON.stringify(openApiDocument(routes.filter(isOperation), version, systems));
+      return sendJson(reply, 200, document);
     },
   });
   await addRoutes(app, deps.servesCallers ? [...routes, documentRoute] : routes, {
