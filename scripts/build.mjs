@@ -31,7 +31,12 @@ const entryPoints = [
 /** Not bundled, because of its native code, and part of a release. */
 export const installedPackages = ['better-sqlite3'];
 /** Not bundled either: Fastify and pg load them only for features that Bursar does not use. */
-const unusedPackages = ['@fastify/fast-json-stringify-compiler', 'light-my-request', 'pg-native'];
+const unusedPackages = [
+  '@fastify/ajv-compiler',
+  '@fastify/fast-json-stringify-compiler',
+  'light-my-request',
+  'pg-native',
+];
 
 export async function build() {
   const folder = buildFolder();

@@ -8,6 +8,9 @@ export interface OpenApiDocument {
 
 export interface OpenApiOperation {
   operationId: string;
+  tags: string[];
+  /** The action of the policy that it performs. Public operations have none. */
+  'x-action'?: string;
   parameters?: OpenApiParameter[];
   requestBody?: { content?: Record<string, unknown> };
   responses: Record<string, { content?: Record<string, unknown>; $ref?: string }>;

@@ -25,13 +25,14 @@ interface SchemaNode {
   required?: string[];
 }
 
+const document = await readOpenApiDocument();
 const pages: Record<string, string> = {
   'docs/configuration.md': configurationReference(),
   'docs/command-line.md': commandLineReference(),
   'docs/errors.md': errorReference(),
   'docs/metrics.md': metricsReference(),
-  'docs/roles.md': rolesReference(),
-  ...(await clientFiles(await readOpenApiDocument())),
+  'docs/roles.md': rolesReference(document),
+  ...(await clientFiles(document)),
 };
 const stale = Object.entries(pages).filter(([page, text]) => {
   const path = fileURLToPath(new URL(`../${page}`, import.meta.url));

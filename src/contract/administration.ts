@@ -203,7 +203,7 @@ export const AuditSchema = Type.Object(
     request_id: nullableString('The X-Request-Id of the request.'),
     action: Type.String(),
     subject: Type.String(),
-    details: Type.Record(Type.String(), Type.Unknown()),
+    details: Type.Object({}, { additionalProperties: Type.Unknown() }),
     hash: Type.String({ description: 'SHA-256 of the record and of the hash of the record before it.' }),
   },
   {

@@ -9,9 +9,9 @@ import {
   nullableTime,
   resource,
   stage,
-  stringReference,
   timestamp,
 } from './fields.ts';
+import { JobSchema, OutcomeSchema } from './job.ts';
 import { toIsoTime } from './json-format.ts';
 
 const kindDescriptions = Object.entries(eventKinds).map(([kind, meaning]) => `\`${kind}\`: ${meaning}`);
@@ -23,7 +23,6 @@ export const EventTypeSchema = Type.Enum([...Object.keys(eventKinds), testEventT
   $id: 'EventType',
   description: `${kindDescriptions.join('; ')}; \`${testEventType}\`: a test of a webhook.`,
 });
-export const eventType = stringReference('EventType');
 
 const exampleEvent = {
   id: 7,
@@ -40,9 +39,9 @@ export const EventSchema = Type.Object(
       description:
         'Number of the event among your events, without gaps. Pass it as `after` to get later ones. Test events have 0.',
     }),
-    type: eventType,
+    type: EventTypeSchema,
     at: timestamp,
-    job: Type.Union([Type.Ref('Job'), Type.Null()], { description: 'The job as it was at that time.' }),
+    job: Type.Union([JobSchema, Type.Null()], { description: 'The job as it was at that time.' }),
     data: Type.Object(
       {
         hpc: optionalText('The HPC system, as in URL paths.'),
@@ -52,7 +51,7 @@ export const EventSchema = Type.Object(
         engine_id: optionalText("The scheduler's own identifier of the job."),
         scheduler_message: optionalText("The scheduler's own description of the state."),
         held_seconds: optionalInteger('Charged seconds on hold for the job.'),
-        outcome: Type.Optional(nullable(stringReference('Outcome'))),
+        outcome: Type.Optional(nullable(OutcomeSchema)),
         reason: optionalText(
           'Reason for the outcome, or of the person who cancelled or deleted your job, or changed your quota.',
         ),
@@ -83,7 +82,7 @@ export const EventSchema = Type.Object(
 
 export const EventPageSchema = Type.Object(
   {
-    events: Type.Array(Type.Ref('Event'), { description: 'Oldest first.' }),
+    events: Type.Array(EventSchema, { description: 'Oldest first.' }),
     next: Type.Integer({ description: 'Pass it as `after` to get the next page.' }),
   },
   { $id: 'EventPage', additionalProperties: false, examples: [{ events: [exampleEvent], next: 7 }] },

@@ -1,4 +1,5 @@
 import Type, { type TSchema } from 'typebox';
+import type { HpcSystem } from '../domain/systems/system.ts';
 
 export const timestamp = Type.String({
   format: 'date-time',
@@ -11,9 +12,15 @@ export const account = Type.Enum(['pool', 'cap'], {
   description: '`pool`: the quota of the project. `cap`: the quota of the user.',
 });
 
-/** Refers to a schema with a name that is a string. */
-export const stringReference = <T extends string = string>(id: string) => Type.Unsafe<T>(Type.Ref(id));
-export const stage = stringReference('Stage');
+/** The schema is known by its name only, because stages are configured. */
+export const stage = Type.Unsafe<string>(Type.Ref('Stage'));
+/** Stages are configured, in the words of each HPC system. */
+export function stageSchema(systems: readonly HpcSystem[]): TSchema {
+  const names = new Set(systems.flatMap(({ stages }) => Object.values(stages)));
+  const words = systems.map(({ name, stages }) => `${name}: ${Object.values(stages).join(', ')}`);
+  return Type.Enum([...names], { $id: 'Stage', description: `Stage of a job. ${words.join('; ')}.` });
+}
+
 /** Null if it does not apply. */
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 

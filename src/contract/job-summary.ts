@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox';
-import { nullable, nullableInteger, nullableString, nullableTime, stringReference } from './fields.ts';
-import { exampleJob } from './job.ts';
+import type { Outcome } from '../domain/jobs/job.ts';
+import { nullable, nullableInteger, nullableString, nullableTime } from './fields.ts';
+import { exampleJob, JobSchema, OutcomeSchema } from './job.ts';
 import { toIsoTimeOrNull } from './json-format.ts';
 
 const exampleSummary = {
@@ -16,12 +17,12 @@ const exampleSummary = {
 /** A job with the fields that a table of jobs shows besides. */
 export const JobSummarySchema = Type.Object(
   {
-    job: Type.Ref('Job'),
+    job: JobSchema,
     tags: Type.Array(Type.String(), { description: 'The tags of the job.' }),
     nodes: Type.Integer({ description: 'Number of nodes.' }),
     cores_per_node: Type.Integer({ description: 'Number of cores on each node.' }),
     started_at: nullableTime('When the job started; null if it has not started.'),
-    outcome: nullable(stringReference('Outcome')),
+    outcome: nullable(OutcomeSchema),
     charged_seconds: nullableInteger('Charged seconds, minus refunds; null until the job has ended.'),
   },
   {
@@ -33,7 +34,7 @@ export const JobSummarySchema = Type.Object(
 
 export const JobSummaryPageSchema = Type.Object(
   {
-    jobs: Type.Array(Type.Ref('JobSummary'), { description: 'Newest first.' }),
+    jobs: Type.Array(JobSummarySchema, { description: 'Newest first.' }),
     next: nullableString('Pass it as `cursor` to get the next page, of older jobs; null on the last page.'),
   },
   {
@@ -49,7 +50,7 @@ export interface JobSummaryFields {
   nodes: number;
   coresPerNode: number;
   startedAt: number | null;
-  outcome: string | null;
+  outcome: Outcome | null;
   chargedSeconds: number | null;
 }
 

@@ -63,4 +63,4 @@ export const ToolPayloadSchema = Type.Object(
   },
 );
 
-export const PayloadSchema = Type.Union([Type.Ref('BatchPayload'), Type.Ref('ToolPayload')], { $id: 'Payload' });
+export const PayloadSchema = Type.Union([BatchPayloadSchema, ToolPayloadSchema], { $id: 'Payload' });

@@ -1,15 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import {
-  nullable,
-  nullableInteger,
-  nullableString,
-  nullableTime,
-  stage,
-  stringReference,
-  timestamp,
-} from './fields.ts';
-import { exampleJob } from './job.ts';
+import { nullable, nullableInteger, nullableString, nullableTime, stage, timestamp } from './fields.ts';
+import { exampleJob, JobSchema, OutcomeSchema } from './job.ts';
 
 const timelineTypes = [...Object.keys(eventKinds), 'ledger.refund'];
 
@@ -27,7 +19,7 @@ const TimelineEntry = Type.Object(
     at: timestamp,
     type: Type.Enum(timelineTypes, { description: 'Type of the event, or `ledger.refund`.' }),
     stage: nullable(stage),
-    outcome: nullable(stringReference('Outcome')),
+    outcome: nullable(OutcomeSchema),
     reason: nullableString('Reason for the outcome, or of the person who cancelled or deleted the job.'),
     by: nullableString('Role of the person who cancelled or deleted the job, if that was not its owner.'),
     exit_code: nullableInteger('Exit code of the job.'),
@@ -51,7 +43,7 @@ export const GrantedRequestSchema = Type.Object(
     cores_per_node: Type.Integer({ description: 'Number of cores on each node.' }),
     runtime: Type.Number({ description: 'Hours of wall-clock time granted.' }),
     params: Type.Union(
-      [Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())])), Type.Null()],
+      [Type.Object({}, { additionalProperties: Type.Union([Type.String(), Type.Array(Type.String())]) }), Type.Null()],
       { description: 'The given parameters of the tool; null if they are unknown, for jobs of earlier versions.' },
     ),
   },
@@ -65,9 +57,9 @@ export const GrantedRequestSchema = Type.Object(
 /** The history of one job. */
 export const TimelineSchema = Type.Object(
   {
-    job: Type.Ref('Job'),
+    job: JobSchema,
     tags: Type.Array(Type.String(), { description: 'The tags of the job.' }),
-    request: Type.Ref('GrantedRequest'),
+    request: GrantedRequestSchema,
     started_at: nullableTime('When the job started; null if it has not started.'),
     asked_seconds: Type.Integer({ description: 'Requested time, put on hold until the end, in charged seconds.' }),
     used_seconds: nullableInteger('Wall-clock runtime, in seconds; null until the job has ended.'),

@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
 import { type DeliveryResult, deliveryResults, type WebhookDisabler } from '../domain/webhook.ts';
-import { eventType, testEventType } from './event.ts';
+import { EventTypeSchema, testEventType } from './event.ts';
 import { nullableEnum, nullableInteger, nullableString, nullableTime, timestamp } from './fields.ts';
 import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
 
@@ -85,7 +85,7 @@ export const DeliverySchema = Type.Object(
     id: Type.Integer(),
     message_id: Type.String({ description: 'Value of the header `webhook-id`, the same in every attempt.' }),
     event: nullableInteger('Id of the event; null for a test.'),
-    type: eventType,
+    type: EventTypeSchema,
     state: Type.Enum(['pending', 'delivered', 'failed']),
     created_at: timestamp,
     tries: Type.Integer({ description: 'Number of attempts.' }),

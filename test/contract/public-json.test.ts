@@ -3,12 +3,12 @@ import { describe, test } from 'node:test';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import Type from 'typebox';
+import { stageSchema } from '../../src/contract/fields.ts';
 import { type JobFields, JobSchema, toJobJson } from '../../src/contract/job.ts';
 import { createJsonWriter } from '../../src/contract/json-format.ts';
 import { type QuotaFields, QuotaSchema, toQuotaJson } from '../../src/contract/quota.ts';
 import type { AccountBalance } from '../../src/domain/accounting/settlement.ts';
 import type { JobEnd, Outcome } from '../../src/domain/jobs/job.ts';
-import { stageSchema } from '../../src/http/openapi/component-schemas.ts';
 import { batchSystem, toolSystem } from '../domain/example-systems.ts';
 
 const ajv = new Ajv({ strict: false, validateFormats: false });

@@ -26,6 +26,7 @@ export interface Operation {
   parameters?: Parameter[];
   requestBody?: { required?: boolean; content: Record<string, Media> };
   security?: unknown;
+  'x-action'?: string;
   responses: Record<string, Reference | ResponseObject>;
 }
 

@@ -168,6 +168,9 @@ export const policy = {
 } as const satisfies Record<string, Rule>;
 
 export type Action = keyof typeof policy;
+/** The actions on resources of one's own, and those on resources of others. */
+export type OwnAction = { [A in Action]: (typeof policy)[A] extends { own: unknown } ? A : never }[Action];
+export type OthersAction = { [A in Action]: (typeof policy)[A] extends { others: unknown } ? A : never }[Action];
 /** Whether a route acts on resources of the caller, or on those of any user. */
 export type Reach = 'own' | 'others';
 

@@ -24,7 +24,12 @@ export function createBatchBackend(
   return {
     createEngine: () => createEngine(shell),
     workspaces: ssh
-      ? createRemoteWorkspaces({ shell, root: workspaceFolder, maxEntries, readTimeoutMs: commandTimeoutSeconds * 1000 })
+      ? createRemoteWorkspaces({
+          shell,
+          root: workspaceFolder,
+          maxEntries,
+          readTimeoutMs: commandTimeoutSeconds * 1000,
+        })
       : createWorkspaces(workspaceFolder, { protectedFiles, maxEntries }),
     shell,
     missingAlarmMs: missingAlarmSeconds * 1000,

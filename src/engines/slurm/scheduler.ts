@@ -1,11 +1,6 @@
 import { chunks } from '../../domain/chunks.ts';
 import type { RunResult } from '../../shell/shell.ts';
-import {
-  type CommandVariables,
-  type RunCommand,
-  requireOutput,
-  unavailableError,
-} from '../batch/run-command.ts';
+import { type CommandVariables, type RunCommand, requireOutput, unavailableError } from '../batch/run-command.ts';
 import type { BatchScheduler, UnlistedJob } from '../batch/scheduler.ts';
 import { toObservation } from './observation.ts';
 import { createQueueReader } from './queue-reader.ts';

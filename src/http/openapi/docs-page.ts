@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import type { FastifyInstance } from 'fastify';
+import { page } from '../operation.ts';
 import { sendStaticFile } from '../response/static-file.ts';
 import { errorPage } from './error-reference.ts';
 
@@ -19,29 +19,40 @@ const contentSecurityPolicy = [
   "object-src 'none'",
 ].join('; ');
 
-/** Serves the pages for people: the API reference, where requests can be sent, and the error codes. */
-export function registerDocsPages(app: FastifyInstance): void {
-  const options = { schema: { hide: true } };
-  app.get('/docs', options, (_request, reply) =>
-    reply.type('text/html; charset=utf-8').header('content-security-policy', contentSecurityPolicy).send(referencePage),
-  );
-  app.get('/docs/static/swagger-initializer.js', options, (_request, reply) =>
-    reply.type('text/javascript; charset=utf-8').send(initializer()),
-  );
-  app.get('/docs/static/:file', options, (request, reply) =>
-    sendStaticFile(
-      reply.header('content-security-policy', contentSecurityPolicy),
-      swaggerUiFolder,
-      (request.params as { file: string }).file,
-    ),
-  );
-  app.get('/docs/errors', options, (_request, reply) =>
-    reply
-      .type('text/html; charset=utf-8')
-      .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
-      .send(errorPage()),
-  );
-}
+/** The pages for people: the API reference, where requests can be sent, and the error codes. */
+export const docsPages = () => [
+  page({
+    route: 'GET /docs',
+    anyQuery: true,
+    handler: (_request, reply) =>
+      reply
+        .type('text/html; charset=utf-8')
+        .header('content-security-policy', contentSecurityPolicy)
+        .send(referencePage),
+  }),
+  page({
+    route: 'GET /docs/static/swagger-initializer.js',
+    errors: 'problem',
+    anyQuery: true,
+    handler: (_request, reply) => reply.type('text/javascript; charset=utf-8').send(initializer()),
+  }),
+  page({
+    route: 'GET /docs/static/{file}',
+    errors: 'problem',
+    anyQuery: true,
+    handler: ({ params: { file } }, reply) =>
+      sendStaticFile(reply.header('content-security-policy', contentSecurityPolicy), swaggerUiFolder, file),
+  }),
+  page({
+    route: 'GET /docs/errors',
+    anyQuery: true,
+    handler: (_request, reply) =>
+      reply
+        .type('text/html; charset=utf-8')
+        .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
+        .send(errorPage()),
+  }),
+];
 
 const referencePage = `<!DOCTYPE html>
 <html lang="en">

@@ -37,3 +37,19 @@ export const responseHeaders = {
 } satisfies Record<string, TSchema>;
 
 export type HeaderName = keyof typeof responseHeaders;
+
+const commonHeaders: readonly HeaderName[] = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy'];
+
+/** The headers of a response, with those that every response has. */
+export const toHeaderReferences = (headers: readonly HeaderName[]) =>
+  Object.fromEntries([...headers, ...commonHeaders].map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+/** For the components of the document. */
+export const headerComponents = () =>
+  Object.fromEntries(
+    Object.entries(responseHeaders).map(([name, header]) => {
+      const { description, examples, ...schema } = header as TSchema & { description?: string; examples?: unknown[] };
+      const example = examples?.[0];
+      return [name, { ...(description && { description }), schema, ...(example !== undefined && { example }) }];
+    }),
+  );

@@ -1,34 +1,17 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
-import { type Action, decide, type Reach, type SiteRole, type TokenScope } from '../../domain/identity/policy.ts';
+import { type Action, decide, type SiteRole, type TokenScope } from '../../domain/identity/policy.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { Caller } from '../../services/identity/actor.ts';
+import type { RouteAccess } from '../operation.ts';
 import { callerOf } from './authentication.ts';
-import { pathScope, projectOf, queryScope } from './path-params.ts';
-
-/** The action of a route, in the terms of the policy. */
-export interface RouteAccess {
-  action: Action;
-  /** Whether the resources are the caller's own. */
-  reach: Reach;
-}
-
-/** Every route says what it does. Its requests are refused unless the policy allows that. */
-export function requireAccess(app: FastifyInstance, access: AccessService): void {
-  app.addHook('onRoute', ({ config, method, url }) => {
-    if (config?.access === undefined) throw new Error(`${method} ${url} names no action of the policy`);
-  });
-  app.addHook('onRequest', async (request) => {
-    const { access: routeAccess } = request.routeOptions.config;
-    if (routeAccess) request.isManager = await authorize(request, routeAccess, access);
-  });
-}
+import { projectOf, scopeOf } from './path-params.ts';
 
 /** Returns whether the caller is allowed as a manager of the project only. */
 export async function authorize(
   request: FastifyRequest,
   { action, reach }: RouteAccess,
-  access: AccessService,
+  access: Pick<AccessService, 'isManager'>,
 ): Promise<boolean> {
   const caller = callerOf(request);
   requireWithinLimit(request, caller, action);
@@ -49,7 +32,7 @@ export async function authorize(
 /** A token for one system or project can be used only for paths that name it, and to manage itself. */
 function requireWithinLimit(request: FastifyRequest, { limit }: Caller, action: Action): void {
   if (limit.hpc === null || accountActions.has(action)) return;
-  const { hpc, project } = { ...queryScope(request), ...pathScope(request) };
+  const { hpc, project } = scopeOf(request);
   if (hpc === limit.hpc && (limit.project === null || project === limit.project)) return;
   const name = limit.project === null ? limit.hpc : `${limit.hpc}/${limit.project}`;
   const message = `This token can be used for ${name} only. Use a path with ${name}, or another token.`;
@@ -71,8 +54,7 @@ function scopeMissing(scope: TokenScope): BursarError {
 
 /** Whether the query of the route can name a project. */
 function takesProject(request: FastifyRequest): boolean {
-  const query = request.routeOptions.schema?.querystring as { properties?: object } | undefined;
-  return 'project_name' in (query?.properties ?? {});
+  return 'project_name' in (request.routeOptions.config.route?.query ?? {});
 }
 
 /** `unnamed`: managers are allowed if the request names their project, and this one names none. */
@@ -91,12 +73,6 @@ function roleMissing(roles: readonly SiteRole[], managers: 'none' | 'named' | 'u
 const formatList = (words: readonly string[]) => words.join(', ').replace(/, (?=[^,]*$)/, ' and ');
 
 declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Null: the route needs no token, or refuses every request. */
-    access?: RouteAccess | null;
-    /** Whether errors are shown as a page. */
-    isPage?: boolean;
-  }
   interface FastifyRequest {
     /** The caller is allowed as a manager of the project in the path or query only. */
     isManager: boolean;

@@ -1,136 +1,102 @@
 import type { FastifyRequest } from 'fastify';
-import Type from 'typebox';
+import Type, { type Static, type TObject } from 'typebox';
 import { stage } from '../../contract/fields.ts';
-import { BursarError, type FieldError } from '../../domain/errors.ts';
-import { parseInteger } from '../../domain/jobs/payload-fields.ts';
-import { isTag, maxTags, tagRule } from '../../domain/jobs/tags.ts';
+import { patterns } from '../../contract/patterns.ts';
+import { maxTags } from '../../domain/jobs/tags.ts';
 import type { JobSummaryQuery } from '../../services/jobs/job-summaries.ts';
 import type { JobListQuery } from '../../services/jobs/read-jobs.ts';
-import { parseQueryTime, timeExample } from './parse-time.ts';
+import { cursorId, formatCursor } from './formats.ts';
 
-const maxPageSize = 1000;
-const maxSummaries = 200;
-const maxSearchLength = 200;
-const maxJobIdLength = 100;
-
-const optionalString = (description: string) => Type.Optional(Type.String({ description }));
 const optionalBoolean = (description: string) => Type.Optional(Type.Boolean({ description }));
+const optionalLimit = (maximum: number, fallback: string) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum, description: `Maximum number of jobs. Default: ${fallback}.` }));
+
+/** A time in a query. */
+export const optionalTime = (description: string) =>
+  Type.Optional(Type.String({ format: 'date-or-time', description }));
+
+/** The times of a range, in epoch milliseconds, for an object that lacks those that the query lacks. */
+export function toTimeRange({ from, to }: { from?: string; to?: string }): { from?: number; to?: number } {
+  return {
+    ...(from !== undefined && { from: Date.parse(from) }),
+    ...(to !== undefined && { to: Date.parse(to) }),
+  };
+}
 
 const filterQuery = {
   stage: Type.Optional(stage),
   failed: optionalBoolean('`true`: only failed jobs. `false`: only jobs that have not failed.'),
   terminal: optionalBoolean('`true`: only jobs in a final stage. `false`: only unfinished jobs.'),
-  since: optionalString('Only jobs submitted at this time (ISO 8601) or later.'),
-  title: optionalString('Only jobs with exactly this title.'),
+  since: optionalTime('Only jobs submitted at this time (ISO 8601) or later.'),
+  title: Type.Optional(Type.String({ description: 'Only jobs with exactly this title.' })),
   tag: Type.Optional(
-    Type.Array(Type.String(), {
+    Type.Array(Type.String({ format: 'tag' }), {
       maxItems: maxTags,
       description: 'Only jobs with this tag. Repeat it for jobs that have all of several tags.',
     }),
   ),
 };
 
-const limitQuery = (maximum: number, fallback: string) =>
-  Type.Optional(Type.Integer({ minimum: 1, maximum, description: `Maximum number of jobs. Default: ${fallback}.` }));
-
-/** OpenAPI schemas of the query of a job list. `parseListQuery` does the validation. */
+/** The query of a list of jobs. */
 export const listQuery = {
-  limit: limitQuery(maxPageSize, 'all'),
-  cursor: optionalString('Start of the page, from the `Link` header of the previous page.'),
+  limit: optionalLimit(1000, 'all'),
+  cursor: Type.Optional(
+    Type.String({
+      format: 'cursor-after',
+      description: 'Start of the page, from the `Link` header of the previous page.',
+    }),
+  ),
   ...filterQuery,
 };
 
-/** The same of a list of summaries. `parseSummaryQuery` does the validation. */
+/** The query of a list of summaries. */
 export const summaryQuery = {
-  limit: limitQuery(maxSummaries, '50'),
-  cursor: optionalString('Start of the page, from `next` of the previous page.'),
+  limit: optionalLimit(200, '50'),
+  cursor: Type.Optional(
+    Type.String({ format: 'cursor-before', description: 'Start of the page, from `next` of the previous page.' }),
+  ),
   search: Type.Optional(
     Type.String({
-      maxLength: maxSearchLength,
+      maxLength: 200,
       description: 'Only jobs whose title, identifier or tags contain this text, in upper or lower case.',
     }),
   ),
   job_id: Type.Optional(
     Type.String({
-      maxLength: maxJobIdLength,
+      pattern: patterns.jobIdPrefix.pattern,
       description: 'Only jobs whose identifier begins with this text, in upper or lower case.',
     }),
   ),
   ...filterQuery,
 };
 
-/** Parses the query of a job list. Throws one error that names every invalid parameter. */
-export function parseListQuery(request: FastifyRequest): JobListQuery {
-  return parseQuery(request, ({ parseField, parseLimit }) => ({
-    limit: parseLimit(maxPageSize),
-    after: parseField('cursor', parseCursor('after'), 'must come from the Link header of the previous page'),
-  }));
+/** The parameters that a query has, as the services name them. */
+function toFilter({ limit, stage, failed, terminal, since, title, tag }: Static<TObject<typeof listQuery>>) {
+  return {
+    ...(limit !== undefined && { limit }),
+    ...(stage !== undefined && { stage }),
+    ...(failed !== undefined && { failed }),
+    ...(terminal !== undefined && { terminal }),
+    ...(since !== undefined && { since: Date.parse(since) }),
+    ...(title !== undefined && { title }),
+    ...(tag !== undefined && { tags: [...new Set(tag)] }),
+  };
 }
 
-/** Parses the query of a list of summaries in the same way. */
-export function parseSummaryQuery(request: FastifyRequest): JobSummaryQuery {
-  return parseQuery(request, ({ parseField, parseLimit }) => ({
-    limit: parseLimit(maxSummaries),
-    before: parseField('cursor', parseCursor('before'), 'must be `next` of the previous page'),
-    search: parseField('search', parseSearch, `must have at most ${maxSearchLength} characters`) || undefined,
-    jobIdPrefix: parseField(
-      'job_id',
-      parseJobIdPrefix,
-      `must be the beginning of a job id: 1 to ${maxJobIdLength} letters, digits, "-" and "_"`,
-    ),
-  }));
+export function toListQuery(query: Static<TObject<typeof listQuery>>): JobListQuery {
+  const { cursor } = query;
+  return { ...toFilter(query), ...(cursor !== undefined && { after: cursorId(cursor) }) };
 }
 
-type Field = keyof typeof listQuery | keyof typeof summaryQuery;
-
-interface Parsers {
-  /** Undefined, with an error, for a value that `parse` does not accept. */
-  parseField<T>(field: Field, parse: (text: string) => T | undefined, rule: string): T | undefined;
-  parseLimit(max: number): number | undefined;
-}
-
-/** Parses the filters, and the other parameters by `parseOthers`. */
-function parseQuery(request: FastifyRequest, parseOthers: (parsers: Parsers) => object): object {
-  const parameters = request.query as Record<string, string | string[]>;
-  const errors: FieldError[] = [];
-  const single = (field: Field): string | undefined => {
-    const value = parameters[field];
-    if (typeof value !== 'object') return value;
-    errors.push({ field, message: 'must be given once' });
-    return undefined;
+export function toSummaryQuery(query: Static<TObject<typeof summaryQuery>>): JobSummaryQuery {
+  const { cursor, search = '', job_id: jobIdPrefix } = query;
+  return {
+    ...toFilter(query),
+    ...(cursor !== undefined && { before: cursorId(cursor) }),
+    ...(search.trim() !== '' && { search: search.trim() }),
+    // Job ids are in upper case.
+    ...(jobIdPrefix !== undefined && { jobIdPrefix: jobIdPrefix.toUpperCase() }),
   };
-  const parseField: Parsers['parseField'] = (field, parse, rule) => {
-    const text = single(field);
-    const value = text === undefined ? undefined : parse(text);
-    if (text !== undefined && value === undefined) errors.push({ field, message: rule });
-    return value;
-  };
-  const parseLimit = (max: number) => {
-    const limit = single('limit');
-    return limit === undefined ? undefined : parseInteger({ limit }, 'limit', { min: 1, max }, errors);
-  };
-  const query = {
-    ...parseOthers({ parseField, parseLimit }),
-    failed: parseField('failed', parseBoolean, 'must be true or false'),
-    terminal: parseField('terminal', parseBoolean, 'must be true or false'),
-    since: parseField('since', parseQueryTime, `must be a time, such as ${timeExample}`),
-    stage: single('stage'),
-    title: single('title'),
-    tags: parseTagFilter(parameters.tag, errors),
-  };
-  if (errors.length > 0) {
-    const list = errors.map(({ field, message }) => `"${field}" ${message}`).join('; ');
-    throw new BursarError('bad_request', `The query is not valid: ${list}.`, { fields: errors });
-  }
-  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
-}
-
-function parseTagFilter(value: string | string[] | undefined, errors: FieldError[]): string[] | undefined {
-  if (value === undefined) return undefined;
-  const tags = [...new Set([value].flat())];
-  if (tags.length > maxTags) errors.push({ field: 'tag', message: `must be given at most ${maxTags} times` });
-  if (!tags.every(isTag)) errors.push({ field: 'tag', message: tagRule });
-  return tags;
 }
 
 /** The `Link` header for the page that starts after a job, with the filters of this request. */
@@ -141,29 +107,4 @@ export function nextLink(request: FastifyRequest, after: number): string {
   const parameters = new URLSearchParams(queryStart === 0 ? '' : url.slice(queryStart));
   parameters.set('cursor', formatCursor('after', after));
   return `<${path}?${parameters}>; rel="next"`;
-}
-
-/** The id of the last job of a page, and whether the next page has the jobs after or before it. */
-type CursorKind = 'after' | 'before';
-
-/** Opaque to callers, so that its content can change. */
-export function formatCursor(kind: CursorKind, id: number): string {
-  return Buffer.from(`${kind}:${id}`).toString('base64url');
-}
-
-const parseCursor = (kind: CursorKind) => (text: string) => {
-  const [, digits] = /^[a-z]+:(\d{1,15})$/.exec(Buffer.from(text, 'base64url').toString()) ?? [];
-  const id = Number(digits);
-  return digits !== undefined && formatCursor(kind, id) === text ? id : undefined;
-};
-
-const parseSearch = (text: string) => (text.length <= maxSearchLength ? text.trim() : undefined);
-
-/** Job ids are in upper case. */
-const parseJobIdPrefix = (text: string) =>
-  /^[\w-]+$/.test(text) && text.length <= maxJobIdLength ? text.toUpperCase() : undefined;
-
-function parseBoolean(text: string): boolean | undefined {
-  if (text === 'true') return true;
-  return text === 'false' ? false : undefined;
 }

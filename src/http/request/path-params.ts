@@ -3,11 +3,28 @@ import Type from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
 import type { PathScope } from '../../services/scope.ts';
 
-/** OpenAPI schemas of the path parameters. */
-export const userParam = { user_id: Type.String({ description: 'Identifier of the user.' }) };
-export const hpcParam = { hpc: Type.String({ description: 'Name of the HPC system, in lower case.' }) };
-export const projectParams = { ...hpcParam, project_name: Type.String() };
-export const jobParams = { ...projectParams, job_id: Type.String() };
+/** The parameters of all paths, for the OpenAPI document. */
+export const pathParams = {
+  hpc: Type.String({ description: 'Name of the HPC system, in lower case.' }),
+  project_name: Type.String(),
+  job_id: Type.String(),
+  user_id: Type.String({ description: 'Identifier of the user.' }),
+  path: Type.String({ description: 'A path from the list of files.' }),
+  name: Type.String({ description: 'A name from the list.', examples: ['bursar.mjs'] }),
+  token_id: Type.String({ description: 'The id of the token.' }),
+  session_id: Type.String({ description: 'The id of the session.' }),
+  webhook_id: Type.String({ description: 'The id of the webhook.' }),
+  delivery_id: Type.String({ description: 'The id of the delivery.' }),
+};
+
+const numericParams = ['token_id', 'session_id', 'webhook_id', 'delivery_id'] as const;
+
+type NameOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | NameOf<Rest> : never;
+
+/** The parameters of a path, such as `/jobs/{hpc}/`. */
+export type Params<Path extends string> = {
+  [Name in NameOf<Path>]: Name extends (typeof numericParams)[number] ? number : string;
+};
 
 /** Query parameters that limit a list over all users to a system, and to one of its projects. */
 export const scopeQuery = {
@@ -16,68 +33,50 @@ export const scopeQuery = {
 };
 export const userQuery = { user_id: Type.Optional(Type.String({ description: 'Only this user.' })) };
 
-/** The system and the project in a path, if it has them. */
-export function pathScope(request: FastifyRequest): PathScope {
-  const hpc = segment(request, 'hpc');
-  const project = segment(request, 'project_name');
-  return { ...(hpc === undefined ? {} : { hpc }), ...(project === undefined ? {} : { project }) };
+/** Completes the parameters that the router has found in the path. */
+export function readPathParams(request: FastifyRequest): void {
+  const params = request.params as Record<string, string | number>;
+  for (const name in params) {
+    const text = String(params[name]);
+    const isNumeric = (numericParams as readonly string[]).includes(name);
+    params[name === '*' ? 'path' : name] = isNumeric ? toRecordId(text) : withoutNul(text);
+  }
 }
 
-/** The project in a path, on routes that require one. */
-export function projectScope(request: FastifyRequest): Required<PathScope> {
-  return { hpc: segment(request, 'hpc') ?? '', project: segment(request, 'project_name') ?? '' };
+/** 0 if the text is not a number: no record has that id. */
+const toRecordId = (text: string) => (/^\d{1,15}$/.test(text) ? Number(text) : 0);
+
+/** Replaces NUL, which PostgreSQL does not accept in a text. No name contains either character. */
+export const withoutNul = (text: string) => (text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text);
+
+/** The project in a path that names one. */
+export function toProject({ hpc, project_name: project }: { hpc: string; project_name: string }): Required<PathScope> {
+  return { hpc, project };
 }
 
-/** The project in a path or query, if it names one. */
-export function projectOf(request: FastifyRequest): Required<PathScope> | undefined {
-  const { hpc, project } = { ...queryScope(request), ...pathScope(request) };
-  return hpc === undefined || project === undefined ? undefined : { hpc, project };
-}
-
-export function jobIdOf(request: FastifyRequest): string {
-  return segment(request, 'job_id') ?? '';
-}
-
-export function userIdOf(request: FastifyRequest): string {
-  return segment(request, 'user_id') ?? '';
-}
-
-/** A numeric id in a path. 0 if the path segment is not a number: no record has that id. */
-export function numericIdOf(request: FastifyRequest, name: string): number {
-  const text = (request.params as Record<string, string | undefined>)[name] ?? '';
-  return /^\d{1,15}$/.test(text) ? Number(text) : 0;
-}
-
-/** The system and the project in the query of a list over all users. */
-export function queryScope(request: FastifyRequest): PathScope {
-  const hpc = queryValue(request, 'hpc');
-  const project = queryValue(request, 'project_name');
+/** The system and the project in a path or a query, if it names them. */
+export function toScope({ hpc, project_name: project }: { hpc?: string; project_name?: string }): PathScope {
   if (project !== undefined && hpc === undefined) {
-    const field = { field: 'project_name', message: 'needs hpc' };
-    throw new BursarError('bad_request', '"project_name" needs "hpc": projects belong to an HPC system.', {
-      fields: [field],
-    });
+    const fields = [{ field: 'project_name', message: 'needs hpc' }];
+    throw new BursarError('bad_request', '"project_name" needs "hpc": projects belong to an HPC system.', { fields });
   }
   return { ...(hpc === undefined ? {} : { hpc }), ...(project === undefined ? {} : { project }) };
 }
 
-/** The user in the query of a list over all users, if there is one. */
-export const queryUserId = (request: FastifyRequest) => queryValue(request, 'user_id');
-
-function segment(request: FastifyRequest, name: keyof typeof jobParams | keyof typeof userParam): string | undefined {
-  const value = (request.params as Record<string, string | undefined>)[name];
-  return value === undefined ? undefined : withoutNul(value);
+/** The same of a request whose query was not checked yet. */
+export function scopeOf(request: FastifyRequest): PathScope {
+  const query = request.query as Record<string, string | string[] | undefined>;
+  const fromQuery = (name: keyof typeof scopeQuery) => {
+    const value = query[name];
+    if (typeof value !== 'object') return value === undefined ? {} : { [name]: withoutNul(value) };
+    const fields = [{ field: name, message: 'must be given once' }];
+    throw new BursarError('bad_request', `The query is not valid: "${name}" must be given once.`, { fields });
+  };
+  return toScope({ ...fromQuery('hpc'), ...fromQuery('project_name'), ...(request.params as object) });
 }
 
-function queryValue(
-  request: FastifyRequest,
-  name: keyof typeof scopeQuery | keyof typeof userQuery,
-): string | undefined {
-  const value = (request.query as Record<string, string | string[] | undefined>)[name];
-  if (typeof value !== 'object') return value === undefined ? undefined : withoutNul(value);
-  const fields = [{ field: name, message: 'must be given once' }];
-  throw new BursarError('bad_request', `The query is not valid: "${name}" must be given once.`, { fields });
+/** The project in a path or query, if it names one. */
+export function projectOf(request: FastifyRequest): Required<PathScope> | undefined {
+  const { hpc, project } = scopeOf(request);
+  return hpc === undefined || project === undefined ? undefined : { hpc, project };
 }
-
-/** Replaces NUL, which PostgreSQL does not accept in a text. No name contains either character. */
-export const withoutNul = (text: string) => text.replaceAll('\0', '\uFFFD');

@@ -66,7 +66,7 @@ export const statusByCode = {
 
 type PublicCode = keyof typeof statusByCode;
 
-export const ErrorCodeSchema = Type.Enum(Object.keys(statusByCode) as PublicCode[], {
+const ErrorCodeSchema = Type.Enum(Object.keys(statusByCode) as PublicCode[], {
   $id: 'ErrorCode',
   description: 'Stable identifier of the kind of error, for programs.',
 });
@@ -77,7 +77,7 @@ export const ProblemSchema = Type.Object(
     type: Type.String({ description: 'Path of the documentation of the code.' }),
     title: Type.String({ description: 'Short description of the code.' }),
     status: Type.Integer(),
-    code: Type.Unsafe<PublicCode>(Type.Ref('ErrorCode')),
+    code: ErrorCodeSchema,
     detail: Type.String({ description: 'The error, and the way to correct it.' }),
     request_id: Type.String({ description: 'Identifies the request in the logs of the server.' }),
     errors: Type.Optional(

@@ -1,8 +1,34 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
+import { formatBytes } from '../../domain/format-amount.ts';
 import { html, sendPage } from './page.ts';
 import { type Problem, toProblem } from './problem.ts';
 import { sendJson } from './send.ts';
+
+/** No request of the API needs more. The zip of a submission is no JSON: `submissions.maxBodyKb` limits it. */
+export const maxJsonBytes = 64 * 1024;
+
+/** Errors of Fastify below 500 are the caller's. Everything else is unexpected. */
+export function toRequestError(error: FastifyError): unknown {
+  if (error instanceof BursarError) return error;
+  const status = error.statusCode ?? 500;
+  if (status === 413) {
+    const message = `The request body is too large. Send at most ${formatBytes(maxJsonBytes)} of JSON.`;
+    return new BursarError('too_large', message, { cause: error, details: { maxBytes: maxJsonBytes } });
+  }
+  return status < 500 ? new BursarError('bad_request', error.message, { cause: error }) : error;
+}
+
+/** Sends an error in the form that the route declares. */
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): Problem {
+  const { route } = request.routeOptions.config;
+  if (route?.errors === 'page') return sendErrorPage(error, request.id, reply);
+  const isInvalid = error instanceof BursarError && error.code === 'invalid_body';
+  if (route?.errors !== 'oauth' || !isInvalid) return sendProblem(error, request.id, reply);
+  const problem = toProblem(error, request.id);
+  sendJson(reply, problem.status, JSON.stringify({ error: 'invalid_request', error_description: problem.detail }));
+  return problem;
+}
 
 /** Sends an error as a problem document. */
 export function sendProblem(error: unknown, requestId: string, reply: FastifyReply): Problem {
@@ -17,7 +43,7 @@ export function sendProblem(error: unknown, requestId: string, reply: FastifyRep
 }
 
 /** Sends an error as a page, for people. */
-export function sendErrorPage(error: unknown, requestId: string, reply: FastifyReply): Problem {
+function sendErrorPage(error: unknown, requestId: string, reply: FastifyReply): Problem {
   const problem = toProblem(error, requestId);
   const { title, detail } = problem;
   sendRetryAfter(reply, problem.status, error);

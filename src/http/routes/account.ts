@@ -1,19 +1,15 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import Type, { type Static } from 'typebox';
-import { TokenBody } from '../../contract/account.ts';
+import Type from 'typebox';
+import { MeSchema, TokenBody, TokenSchema, TokenWithSecretSchema } from '../../contract/account.ts';
+import { SessionSchema } from '../../contract/session.ts';
+import type { AccessService } from '../../services/identity/access.ts';
 import type { AccountService } from '../../services/identity/account.ts';
-import { describeRoute } from '../openapi/describe-route.ts';
-import { actorOf, callerOf } from '../request/authentication.ts';
-import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
-import type { OwnerScope } from '../request/owner-scope.ts';
-import { numericIdOf } from '../request/path-params.ts';
-import { addResource } from './resource.ts';
+import type { SessionService } from '../../services/identity/sessions.ts';
+import { operation, operations, others, own } from '../operation.ts';
+import { idempotentRequest } from '../request/idempotency-key.ts';
 
-const tag = 'account';
-const tokenParam = { token_id: Type.String({ description: 'The id of the token.' }) };
-const tokenIdOf = (request: FastifyRequest) => numericIdOf(request, 'token_id');
-
-const TokenQuery = Type.Object({
+const sessionList = { 200: Type.Array(SessionSchema) };
+const listDescription = 'Also expired and revoked ones. No list shows a token itself.';
+const tokenQuery = {
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 200, description: 'Maximum number of tokens. Default: 100.' }),
   ),
@@ -24,97 +20,119 @@ const TokenQuery = Type.Object({
       description: 'The id of the last token of the page before: only the older ones.',
     }),
   ),
-});
+};
 
-/** The account and the tokens of the caller. */
-export function accountRoutes(app: FastifyInstance, account: AccountService): void {
-  addResource(app, '/me/', {
-    GET: {
-      access: { action: 'account.read', reach: 'own' },
-      schema: {
-        ...describeRoute(tag, 'getMe', 'Read who you are', { 200: Type.Ref('Me') }),
-        description: 'The user, the roles, the projects, and what the token of this request can be used for.',
-      },
-      handler: (request) => account.read(callerOf(request)),
-    },
-  });
-  addResource(app, '/me/tokens/', {
-    GET: {
-      access: { action: 'tokens.read', reach: 'own' },
-      schema: {
-        ...describeRoute(tag, 'listTokens', 'List your tokens, newest first', { 200: Type.Array(Type.Ref('Token')) }),
-        description: 'Also expired and revoked ones. No list shows a token itself.',
-        querystring: TokenQuery,
-      },
-      handler: (request) => account.listTokens(actorOf(request).userId, request.query as Static<typeof TokenQuery>),
-    },
-    POST: {
-      access: { action: 'tokens.write', reach: 'own' },
-      schema: {
-        ...describeRoute(tag, 'createToken', 'Create a token', { 201: Type.Ref('TokenWithSecret') }),
-        description:
-          'Only this response shows the token. It cannot have more scopes, or live longer, than the token of this request. ' +
-          'A repeated request with the same Idempotency-Key creates no other token, and is 409.',
-        headers: Type.Object(keyHeader),
-        body: TokenBody,
-      },
-      handler: async (request, reply) => {
-        const body = request.body as Static<typeof TokenBody>;
-        const token = await account.createToken(callerOf(request), body, idempotentRequest(request));
-        return reply.code(201).header('cache-control', 'no-store').send(token);
-      },
-    },
-  });
-  addResource(app, '/me/tokens/:token_id/', {
-    DELETE: {
-      access: { action: 'tokens.write', reach: 'own' },
-      schema: {
-        ...describeRoute(tag, 'revokeToken', 'Revoke a token', { 200: Type.Ref('Token') }),
-        description: 'At once and forever. Can be repeated.',
-        params: Type.Object(tokenParam),
-      },
-      handler: (request) => account.revokeOwn(callerOf(request), tokenIdOf(request)),
-    },
-  });
+export interface AccountOperationDeps {
+  account: AccountService;
+  sessions: SessionService;
+  access: Pick<AccessService, 'requireUser'>;
 }
 
-/** The tokens of any user, for those who may revoke them. */
-export function adminTokenRoutes(app: FastifyInstance, account: AccountService, user: OwnerScope): void {
-  const path = '/admin/users/:user_id/tokens/';
-  addResource(app, path, {
-    GET: {
-      access: { action: 'tokens.read', reach: 'others' },
-      schema: {
-        ...describeRoute(user.tag, 'listTokensOfUser', user.describe('tokens'), { 200: Type.Array(Type.Ref('Token')) }),
-        description: 'Also expired and revoked ones. No list shows a token itself.',
-        params: Type.Object({ ...user.params }),
-        querystring: TokenQuery,
-      },
-      handler: async (request) =>
-        account.listTokens((await user.ownerOf(request)) ?? '', request.query as Static<typeof TokenQuery>),
-    },
-    DELETE: {
-      access: { action: 'tokens.write', reach: 'others' },
-      schema: {
-        ...describeRoute(user.tag, 'revokeTokensOfUser', 'Revoke all tokens of a user', {
-          200: Type.Array(Type.Ref('Token')),
-        }),
-        description: 'At once and forever. Returns those that were valid.',
-        params: Type.Object({ ...user.params }),
-      },
-      handler: async (request) => account.revokeAll(actorOf(request), (await user.ownerOf(request)) ?? ''),
-    },
+/** The account, tokens and sessions of the caller; the tokens and sessions of any user, for those who may end them. */
+export const accountOperations = ({ account, sessions, access }: AccountOperationDeps) =>
+  operations('account', {
+    getMe: operation({
+      route: 'GET /me/',
+      access: own('account.read'),
+      summary: 'Read who you are',
+      description: 'The user, the roles, the projects, and what the token of this request can be used for.',
+      responses: { 200: MeSchema },
+      handler: ({ caller }) => account.read(caller),
+    }),
+    listTokens: operation({
+      route: 'GET /me/tokens/',
+      access: own('tokens.read'),
+      summary: 'List your tokens, newest first',
+      description: listDescription,
+      query: tokenQuery,
+      responses: { 200: Type.Array(TokenSchema) },
+      handler: ({ caller, query }) => account.listTokens(caller.userId, query),
+    }),
+    createToken: operation({
+      route: 'POST /me/tokens/',
+      access: own('tokens.write'),
+      summary: 'Create a token',
+      description:
+        'Only this response shows the token. It cannot have more scopes, or live longer, than the token of this request. ' +
+        'A repeated request with the same Idempotency-Key creates no other token, and is 409.',
+      body: TokenBody,
+      noStore: true,
+      responses: { 201: TokenWithSecretSchema },
+      handler: (request) => account.createToken(request.caller, request.body, idempotentRequest(request)),
+    }),
+    revokeToken: operation({
+      route: 'DELETE /me/tokens/{token_id}/',
+      access: own('tokens.write'),
+      summary: 'Revoke a token',
+      description: 'At once and forever. Can be repeated.',
+      responses: { 200: TokenSchema },
+      handler: ({ caller, params }) => account.revokeOwn(caller, params.token_id),
+    }),
+    listSessions: operation({
+      route: 'GET /me/sessions/',
+      access: own('sessions.read'),
+      summary: 'List your sessions',
+      description: 'The browsers in which you are signed in.',
+      responses: sessionList,
+      handler: ({ caller }) => sessions.list(caller.userId, caller.sessionId),
+    }),
+    endOtherSessions: operation({
+      route: 'DELETE /me/sessions/',
+      access: own('sessions.write'),
+      summary: 'End your other sessions',
+      description: 'All except that of this request. Returns those that were ended. Tokens stay valid.',
+      responses: sessionList,
+      handler: ({ caller }) => sessions.endOthers(caller, caller.userId),
+    }),
+    endSession: operation({
+      route: 'DELETE /me/sessions/{session_id}/',
+      access: own('sessions.write'),
+      summary: 'End a session',
+      description: 'At once. Its browser must sign in again.',
+      responses: { 200: SessionSchema },
+      handler: ({ caller, params }) => sessions.end(caller, params.session_id),
+    }),
+
+    listTokensOfUser: operation({
+      route: 'GET /admin/users/{user_id}/tokens/',
+      access: others('tokens.read'),
+      summary: 'Tokens of a user',
+      description: listDescription,
+      query: tokenQuery,
+      responses: { 200: Type.Array(TokenSchema) },
+      handler: async ({ params, query }) => account.listTokens(await access.requireUser(params.user_id), query),
+    }),
+    revokeTokensOfUser: operation({
+      route: 'DELETE /admin/users/{user_id}/tokens/',
+      access: others('tokens.write'),
+      summary: 'Revoke all tokens of a user',
+      description: 'At once and forever. Returns those that were valid.',
+      responses: { 200: Type.Array(TokenSchema) },
+      handler: async ({ caller, params }) => account.revokeAll(caller, await access.requireUser(params.user_id)),
+    }),
+    revokeTokenOfUser: operation({
+      route: 'DELETE /admin/users/{user_id}/tokens/{token_id}/',
+      access: others('tokens.write'),
+      summary: 'Revoke a token of a user',
+      description: 'At once and forever. Can be repeated.',
+      responses: { 200: TokenSchema },
+      handler: async ({ caller, params }) =>
+        account.revoke(caller, await access.requireUser(params.user_id), params.token_id),
+    }),
+    listSessionsOfUser: operation({
+      route: 'GET /admin/users/{user_id}/sessions/',
+      access: others('sessions.read'),
+      summary: 'Sessions of a user',
+      description: 'The browsers in which the user is signed in.',
+      responses: sessionList,
+      handler: async ({ caller, params }) => sessions.list(await access.requireUser(params.user_id), caller.sessionId),
+    }),
+    endSessionsOfUser: operation({
+      route: 'DELETE /admin/users/{user_id}/sessions/',
+      access: others('sessions.write'),
+      summary: 'End all sessions of a user',
+      description: 'Except that of this request. Returns those that were ended. Tokens stay valid.',
+      responses: sessionList,
+      handler: async ({ caller, params }) => sessions.endOthers(caller, await access.requireUser(params.user_id)),
+    }),
   });
-  addResource(app, `${path}:token_id/`, {
-    DELETE: {
-      access: { action: 'tokens.write', reach: 'others' },
-      schema: {
-        ...describeRoute(user.tag, 'revokeTokenOfUser', 'Revoke a token of a user', { 200: Type.Ref('Token') }),
-        description: 'At once and forever. Can be repeated.',
-        params: Type.Object({ ...user.params, ...tokenParam }),
-      },
-      handler: async (request) =>
-        account.revoke(actorOf(request), (await user.ownerOf(request)) ?? '', tokenIdOf(request)),
-    },
-  });
-}

@@ -1,11 +1,9 @@
-import type { FastifyInstance } from 'fastify';
-import Type, { type Static } from 'typebox';
+import Type from 'typebox';
+import { AuditSchema } from '../../contract/administration.ts';
 import type { AuditTrail } from '../../services/identity/audit-trail.ts';
-import { describeRoute } from '../openapi/describe-route.ts';
-import { parseRangeTime } from '../request/parse-time.ts';
-import { withoutNul } from '../request/path-params.ts';
+import { operation, operations, others } from '../operation.ts';
+import { optionalTime, toTimeRange } from '../request/list-query.ts';
 import { describeTable, exportFormatQuery, sendBatches, tableFormat } from '../response/tables.ts';
-import { addResource } from './resource.ts';
 
 const columns = [
   'id',
@@ -23,61 +21,47 @@ const columns = [
 
 const optionalText = (description: string) => Type.Optional(Type.String({ maxLength: 500, description }));
 
-const AuditQuery = Type.Object({
-  limit: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 1000,
-      description: 'Maximum number of records. Default: 100 as JSON, all in the other formats.',
-    }),
-  ),
-  before: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: Number.MAX_SAFE_INTEGER,
-      description: 'The id of the last record of the page before: only the older ones.',
-    }),
-  ),
-  actor: optionalText('Only actions of this user. `anonymous`: of requests without valid credentials.'),
-  action: optionalText('Only this action, such as `grant.top_up`, or family of actions, such as `grant`.'),
-  subject: optionalText('Only actions on this subject, such as `hpc_one/climate`, or on what is below it.'),
-  address: optionalText('Only actions from this IP address.'),
-  request_id: optionalText('Only actions of the request with this X-Request-Id.'),
-  from: optionalText('Start, ISO 8601.'),
-  to: optionalText('End, ISO 8601, exclusive.'),
-  ...exportFormatQuery,
-});
-
 /** The audit trail, for reading and for export. */
-export function auditRoutes(app: FastifyInstance, audit: AuditTrail): void {
-  addResource(app, '/admin/audit/', {
-    GET: {
-      access: { action: 'audit.read', reach: 'others' },
-      schema: {
-        ...describeRoute('administration', 'listAuditRecords', 'List the audit trail, newest first', {
-          200: describeTable(Type.Array(Type.Ref('AuditRecord')), 'The records.', columns, { ndjson: true }),
-        }),
-        description:
-          'Sign-ins, refused requests, and changes to tokens, users, projects and quotas. Records are never changed: each ' +
-          'carries a hash over the one before it, and `bursar audit verify` checks all of them. Equal refused requests ' +
-          'within a minute are one record, with their number.',
-        querystring: AuditQuery,
+export const auditOperations = (audit: AuditTrail) =>
+  operations('administration', {
+    listAuditRecords: operation({
+      route: 'GET /admin/audit/',
+      access: others('audit.read'),
+      summary: 'List the audit trail, newest first',
+      description:
+        'Sign-ins, refused requests, and changes to tokens, users, projects and quotas. Records are never changed: each ' +
+        'carries a hash over the one before it, and `bursar audit verify` checks all of them. Equal refused requests ' +
+        'within a minute are one record, with their number.',
+      query: {
+        limit: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: 1000,
+            description: 'Maximum number of records. Default: 100 as JSON, all in the other formats.',
+          }),
+        ),
+        before: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: Number.MAX_SAFE_INTEGER,
+            description: 'The id of the last record of the page before: only the older ones.',
+          }),
+        ),
+        actor: optionalText('Only actions of this user. `anonymous`: of requests without valid credentials.'),
+        action: optionalText('Only this action, such as `grant.top_up`, or family of actions, such as `grant`.'),
+        subject: optionalText('Only actions on this subject, such as `hpc_one/climate`, or on what is below it.'),
+        address: optionalText('Only actions from this IP address.'),
+        request_id: optionalText('Only actions of the request with this X-Request-Id.'),
+        from: optionalTime('Start, ISO 8601.'),
+        to: optionalTime('End, ISO 8601, exclusive.'),
+        ...exportFormatQuery,
       },
+      responses: { 200: describeTable(Type.Array(AuditSchema), 'The records.', columns, { ndjson: true }) },
       handler: (request, reply) => {
-        const { limit, before, from, to, ...query } = request.query as Static<typeof AuditQuery>;
-        const filter = {
-          actor: query.actor && withoutNul(query.actor),
-          action: query.action && withoutNul(query.action),
-          subject: query.subject && withoutNul(query.subject),
-          address: query.address && withoutNul(query.address),
-          requestId: query.request_id && withoutNul(query.request_id),
-          ...parseRangeTime('from', from),
-          ...parseRangeTime('to', to),
-        };
+        const { limit, before, actor, action, subject, address, request_id: requestId } = request.query;
+        const filter = { actor, action, subject, address, requestId, ...toTimeRange(request.query) };
         const defaultLimit = tableFormat(request) === 'json' ? 100 : Number.POSITIVE_INFINITY;
-        const batches = audit.read(filter, { limit: limit ?? defaultLimit, before });
-        return sendBatches(request, reply, batches, columns);
+        return sendBatches(request, reply, audit.read(filter, { limit: limit ?? defaultLimit, before }), columns);
       },
-    },
+    }),
   });
-}

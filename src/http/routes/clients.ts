@@ -1,61 +1,48 @@
-import type { FastifyInstance } from 'fastify';
 import Type from 'typebox';
+import { ClientPackageSchema } from '../../contract/client-package.ts';
 import type { ClientPackage, ClientPackages } from '../../services/client-packages.ts';
-import { describeRoute, notModified, selectHeaders } from '../openapi/describe-route.ts';
+import { notModified, operation, operations } from '../operation.ts';
 import type { Browser } from '../request/browser.ts';
 import { html, sendPage } from '../response/page.ts';
-import { addResource } from './resource.ts';
-
-const tag = 'clients';
-const params = Type.Object({ name: Type.String({ description: 'A name from the list.', examples: ['bursar.mjs'] }) });
 
 /** The command line and the libraries for users, to install from this server. They need no token. */
-export function clientRoutes(app: FastifyInstance, clients: ClientPackages, browser: Pick<Browser, 'originOf'>): void {
-  addResource(app, '/clients/', {
-    GET: {
-      access: null,
-      schema: {
-        ...describeRoute(tag, 'listClients', 'List the command line and the libraries, with their hashes', {
-          200: Type.Array(Type.Ref('ClientPackage')),
-        }),
-        description: 'They were built together with this server. Browsers and pip get the list as a page.',
-        security: [],
-      },
+export const clientOperations = (clients: ClientPackages, browser: Pick<Browser, 'originOf'>) =>
+  operations('clients', {
+    listClients: operation({
+      route: 'GET /clients/',
+      access: 'public',
+      summary: 'List the command line and the libraries, with their hashes',
+      description: 'They were built together with this server. Browsers and pip get the list as a page.',
+      responses: { 200: Type.Array(ClientPackageSchema) },
       handler: async (request, reply) => {
         const described = (await clients.list()).map((each) => describePackage(each, browser.originOf(request)));
         reply.header('vary', 'Accept');
         if (!request.headers.accept?.includes('text/html')) return described;
         return sendPage(reply, 200, { title: 'Command line and libraries', body: listOf(described) });
       },
-    },
-  });
-
-  addResource(app, '/clients/:name', {
-    GET: {
-      access: null,
-      schema: {
-        ...describeRoute(tag, 'getClient', 'Download the command line or a library', {
-          200: {
-            description: 'The file.',
-            headers: selectHeaders(['ETag']),
-            content: { 'application/octet-stream': { schema: Type.String({ format: 'binary' }) } },
-          },
-          304: notModified,
-        }),
-        description: 'It needs no token. The entity tag is the SHA-256 of the file.',
-        security: [],
-        params,
+    }),
+    getClient: operation({
+      route: 'GET /clients/{name}',
+      access: 'public',
+      summary: 'Download the command line or a library',
+      description: 'It needs no token. The entity tag is the SHA-256 of the file.',
+      responses: {
+        200: {
+          description: 'The file.',
+          headers: ['ETag'],
+          content: { 'application/octet-stream': { schema: Type.String({ format: 'binary' }) } },
+        },
+        304: notModified,
       },
-      handler: async (request, reply) => {
-        const { name, content, sha256 } = await clients.read((request.params as { name: string }).name);
+      handler: async ({ params, headers }, reply) => {
+        const { name, content, sha256 } = await clients.read(params.name);
         const etag = `"${sha256}"`;
         reply.header('etag', etag).header('cache-control', 'no-cache');
-        if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+        if (headers['if-none-match'] === etag) return reply.code(304).send();
         return reply.type(kindOf(name)?.mediaType ?? 'application/octet-stream').send(content);
       },
-    },
+    }),
   });
-}
 
 interface PackageKind {
   suffix: string;

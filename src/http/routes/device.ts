@@ -1,73 +1,46 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import Type, { type Static } from 'typebox';
+import type { FastifyReply } from 'fastify';
+import Type from 'typebox';
+import type { OAuthErrorCode } from '../../contract/oauth.ts';
+import {
+  AuthorizationServerSchema,
+  DeviceAuthorizationSchema,
+  OAuthErrorSchema,
+  OAuthTokenSchema,
+} from '../../contract/oauth.ts';
+import { patterns } from '../../contract/patterns.ts';
+import { formatScopes, parseScopeList, tokenScopes, userScopes } from '../../domain/identity/policy.ts';
 import type { DeviceFlow } from '../../services/identity/device-flow.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
+import { operation, operations, page } from '../operation.ts';
 import type { Authenticate } from '../request/authentication.ts';
 import type { Browser } from '../request/browser.ts';
 import { findSignedIn, type SignedIn } from '../request/signed-in.ts';
 import { html, sendPage } from '../response/page.ts';
-import { addResource } from './resource.ts';
 
 export interface DeviceRouteDeps {
   deviceFlow: DeviceFlow;
   browser: Browser;
   authenticate: Authenticate;
-  limits: Pick<RateLimits, 'signIn'>;
+  limits: Pick<RateLimits, 'signIn' | 'signInStart'>;
 }
 
-const DeviceQuery = Type.Object({ user_code: Type.Optional(Type.String({ maxLength: 100 })) });
-const DeviceForm = Type.Object(
-  {
-    user_code: Type.String({ maxLength: 100 }),
-    decision: Type.Enum(['approved', 'denied']),
-    form_token: Type.String(),
-  },
-  { additionalProperties: false },
-);
+const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code';
+const oauthError = {
+  description: 'The request is refused, or the user has not decided yet.',
+  content: { 'application/json': { schema: OAuthErrorSchema } },
+};
 
-/** The page where a signed-in user confirms the code of a program. */
-export function deviceRoutes(app: FastifyInstance, deps: DeviceRouteDeps): void {
+/**
+ * Bursar's own device authorization grant (RFC 8628), for programs of users who have no OpenID provider. Unknown parameters
+ * are ignored, as OAuth requires.
+ */
+export function deviceRoutes(deps: DeviceRouteDeps) {
   const { deviceFlow, browser, limits } = deps;
 
   const redirectToSignIn = (reply: FastifyReply, userCode = '') => {
     const target = userCode === '' ? '/device/' : `/device/?${new URLSearchParams({ user_code: userCode })}`;
     return reply.redirect(`/sign-in/?${new URLSearchParams({ return_to: target })}`, 303);
   };
-
-  addResource(app, '/device/', {
-    GET: {
-      access: null,
-      isPage: true,
-      schema: { hide: true, querystring: DeviceQuery },
-      handler: async (request, reply) => {
-        const { user_code: userCode } = request.query as Static<typeof DeviceQuery>;
-        const signedIn = await findSignedIn(request, deps);
-        if (signedIn === null) return redirectToSignIn(reply, userCode);
-        return userCode === undefined ? sendCodeForm(reply) : await sendQuestion(reply, signedIn, userCode);
-      },
-    },
-    POST: {
-      access: null,
-      isPage: true,
-      schema: { hide: true, body: DeviceForm },
-      handler: async (request, reply) => {
-        const { user_code: userCode, decision, form_token: formToken } = request.body as Static<typeof DeviceForm>;
-        const signedIn = await findSignedIn(request, deps);
-        if (signedIn === null) return redirectToSignIn(reply, userCode);
-        browser.requireOwnForm(request, signedIn.session, formToken);
-        const { caller } = signedIn;
-        const attempt = () => deviceFlow.decide(caller, { userId: caller.userId, userCode, decision });
-        const { clientName } = await limits.signIn(request, reply, attempt);
-        return sendPage(reply, 200, {
-          title: decision === 'approved' ? 'Confirmed' : 'Refused',
-          body:
-            decision === 'approved'
-              ? html`<p>“${clientName}” now gets a token. You can close this page.</p>`
-              : html`<p>“${clientName}” gets no token. You can close this page.</p>`,
-        });
-      },
-    },
-  });
 
   /** Shows who asks, so that a user does not confirm the request of somebody else. */
   async function sendQuestion(reply: FastifyReply, { caller, formToken }: SignedIn, userCode: string) {
@@ -90,6 +63,138 @@ and it shows this code.</p>
 </form>`,
     });
   }
+
+  return [
+    page({
+      route: 'GET /device/',
+      noStore: true,
+      query: { user_code: Type.Optional(Type.String({ maxLength: 100 })) },
+      handler: async (request, reply) => {
+        const { user_code: userCode } = request.query;
+        const signedIn = await findSignedIn(request, deps);
+        if (signedIn === null) return redirectToSignIn(reply, userCode);
+        return userCode === undefined ? sendCodeForm(reply) : await sendQuestion(reply, signedIn, userCode);
+      },
+    }),
+    page({
+      route: 'POST /device/',
+      noStore: true,
+      form: Type.Object(
+        {
+          user_code: Type.String({ maxLength: 100 }),
+          decision: Type.Enum(['approved', 'denied']),
+          form_token: Type.String(),
+        },
+        { additionalProperties: false },
+      ),
+      handler: async (request, reply) => {
+        const { user_code: userCode, decision, form_token: formToken } = request.body;
+        const signedIn = await findSignedIn(request, deps);
+        if (signedIn === null) return redirectToSignIn(reply, userCode);
+        browser.requireOwnForm(request, signedIn.session, formToken);
+        const { caller } = signedIn;
+        const attempt = () => deviceFlow.decide(caller, { userId: caller.userId, userCode, decision });
+        const { clientName } = await limits.signIn(request, reply, attempt);
+        return sendPage(reply, 200, {
+          title: decision === 'approved' ? 'Confirmed' : 'Refused',
+          body:
+            decision === 'approved'
+              ? html`<p>“${clientName}” now gets a token. You can close this page.</p>`
+              : html`<p>“${clientName}” gets no token. You can close this page.</p>`,
+        });
+      },
+    }),
+    ...operations('account', {
+      getAuthorizationServer: operation({
+        route: 'GET /.well-known/oauth-authorization-server',
+        access: 'public',
+        noStore: true,
+        summary: 'Read where programs get a token',
+        description: 'The metadata of RFC 8414.',
+        responses: { 200: AuthorizationServerSchema },
+        handler: (request) => {
+          const issuer = browser.originOf(request);
+          return {
+            issuer,
+            device_authorization_endpoint: `${issuer}/oauth/device/`,
+            token_endpoint: `${issuer}/oauth/token/`,
+            token_endpoint_auth_methods_supported: ['none'],
+            grant_types_supported: [deviceGrant],
+            response_types_supported: [],
+            scopes_supported: tokenScopes,
+          };
+        },
+      }),
+      startDeviceAuthorization: operation({
+        route: 'POST /oauth/device/',
+        access: 'public',
+        noStore: true,
+        errors: 'oauth',
+        summary: 'Ask for a token for a program without a browser',
+        description: 'RFC 8628. Show the user the code and the address, and poll the token endpoint.',
+        form: Type.Object({
+          client_id: Type.Optional(
+            Type.String({
+              maxLength: 100,
+              pattern: patterns.oneLine.pattern,
+              description: 'The name of the program, for the user.',
+            }),
+          ),
+          scope: Type.Optional(Type.String({ description: 'Scopes, separated by spaces.' })),
+        }),
+        responses: { 200: DeviceAuthorizationSchema, 400: oauthError },
+        handler: async (request, reply) => {
+          const { client_id: clientId = '', scope = '' } = request.body;
+          const { scopes, unknown } = parseScopeList(scope);
+          if (unknown.length > 0)
+            return sendError(reply, 'invalid_scope', `Unknown scope. Known are ${tokenScopes.join(', ')}.`);
+          limits.signInStart(request, reply);
+          const started = await deviceFlow.start({
+            clientName: clientId.trim() || 'a program',
+            scopes: scopes.size === 0 ? userScopes : scopes,
+            address: request.ip,
+          });
+          const page = `${browser.originOf(request)}/device/`;
+          return {
+            device_code: started.deviceCode,
+            user_code: started.userCode,
+            verification_uri: page,
+            verification_uri_complete: `${page}?user_code=${started.userCode}`,
+            expires_in: started.expiresInSeconds,
+            interval: started.intervalSeconds,
+          };
+        },
+      }),
+      pollDeviceToken: operation({
+        route: 'POST /oauth/token/',
+        access: 'public',
+        noStore: true,
+        errors: 'oauth',
+        summary: 'Get the token when the user has confirmed the code',
+        description:
+          'RFC 8628. Repeat it, with the interval of the device endpoint, while it says `authorization_pending`.',
+        form: Type.Object({
+          grant_type: Type.String({ description: `\`${deviceGrant}\`` }),
+          device_code: Type.Optional(Type.String({ description: 'From the device endpoint. Required by this grant.' })),
+          client_id: Type.Optional(Type.String({ description: 'Ignored.' })),
+        }),
+        responses: { 200: OAuthTokenSchema, 400: oauthError },
+        handler: async ({ body, ip: address, id: requestId }, reply) => {
+          if (body.grant_type !== deviceGrant)
+            return sendError(reply, 'unsupported_grant_type', `grant_type must be ${deviceGrant}.`);
+          if (body.device_code === undefined) return sendError(reply, 'invalid_request', 'device_code is required.');
+          const result = await deviceFlow.poll(body.device_code, { address, requestId });
+          if (result.kind === 'error') return sendError(reply, result.error, result.description);
+          return {
+            access_token: result.token,
+            token_type: 'Bearer',
+            expires_in: result.expiresInSeconds,
+            scope: formatScopes(result.scopes),
+          };
+        },
+      }),
+    }),
+  ];
 }
 
 function sendCodeForm(reply: FastifyReply): FastifyReply {
@@ -101,4 +206,9 @@ function sendCodeForm(reply: FastifyReply): FastifyReply {
 <button>Continue</button>
 </form>`,
   });
+}
+
+/** The error form of RFC 6749, section 5.2. */
+function sendError(reply: FastifyReply, error: OAuthErrorCode, description: string): FastifyReply {
+  return reply.code(400).send({ error, error_description: description });
 }

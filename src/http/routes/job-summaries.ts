@@ -1,52 +1,51 @@
-import type { FastifyInstance } from 'fastify';
-import Type, { type TProperties } from 'typebox';
-import { toJobSummaryPageJson } from '../../contract/job-summary.ts';
+import type { FastifyReply } from 'fastify';
+import { JobSummaryPageSchema, toJobSummaryPageJson } from '../../contract/job-summary.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
-import { describeRoute, describeVersioned } from '../openapi/describe-route.ts';
+import type { Owner } from '../../services/scope.ts';
+import { type CallerRequest, operation, operations, others, own, versioned } from '../operation.ts';
 import { requestSignal } from '../request/abort-signals.ts';
-import { actorOf } from '../request/authentication.ts';
-import { formatCursor, parseSummaryQuery, summaryQuery } from '../request/list-query.ts';
-import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
-import { queryScope, scopeQuery, userQuery } from '../request/path-params.ts';
+import { formatCursor } from '../request/formats.ts';
+import { summaryQuery, toSummaryQuery } from '../request/list-query.ts';
+import { scopeQuery, toScope, userQuery } from '../request/path-params.ts';
 import { sendTagged } from '../response/conditional.ts';
-import { addResource } from './resource.ts';
+
+const query = { ...scopeQuery, ...summaryQuery };
+const description = 'Each job with its tags, resources, start, outcome and charge. `next` leads to the older jobs.';
+const responses = versioned(JobSummaryPageSchema, 'One page of jobs.');
 
 /** Pages of jobs, newest first, with the fields that a table of jobs shows besides. */
-export function jobSummaryRoutes(app: FastifyInstance, jobs: JobService, access: AccessService): void {
-  const { own, byQuery } = ownerScopes('job-summaries', access);
-  listRoute(app, jobs, { ...own, tag: 'jobs' }, {});
-  listRoute(app, jobs, byQuery, userQuery);
-}
+export function jobSummaryOperations(jobs: JobService, access: Pick<AccessService, 'requireUser'>) {
+  const list = async (request: CallerRequest<string, typeof query>, reply: FastifyReply, owner: Owner) => {
+    const { caller, query } = request;
+    const filter = toSummaryQuery(query);
+    const page = await jobs.listSummaries(caller.userId, owner, toScope(query), filter, requestSignal(reply));
+    const next = page.nextBefore === null ? null : formatCursor('before', page.nextBefore);
+    return sendTagged(request, reply, toJobSummaryPageJson(page.jobs, next));
+  };
 
-function listRoute(app: FastifyInstance, jobs: JobService, scope: OwnerScope, query: TProperties): void {
-  addResource(app, scope.prefix, {
-    GET: {
-      access: { action: 'jobs.read', reach: scope.reach },
-      schema: {
-        ...describeRoute(
-          scope.tag,
-          scope.operationId('listJobSummaries'),
-          scope.describe('jobs, newest first, by pages'),
-          describeVersioned(Type.Ref('JobSummaryPage'), 'One page of jobs.'),
-        ),
-        description: 'Each job with its tags, resources, start, outcome and charge. `next` leads to the older jobs.',
-        querystring: Type.Object({ ...query, ...scopeQuery, ...summaryQuery }),
-      },
-      // `parseSummaryQuery` checks the query and gives better messages than a schema.
-      validatorCompiler: () => () => true,
+  return operations('jobs', {
+    listJobSummaries: operation({
+      route: 'GET /job-summaries/',
+      access: own('jobs.read'),
+      summary: 'Your jobs, newest first, by pages',
+      description,
+      query,
+      responses,
+      handler: (request, reply) => list(request, reply, request.caller.userId),
+    }),
+    listJobSummariesOfAllUsers: operation({
+      route: 'GET /admin/job-summaries/',
+      access: others('jobs.read'),
+      summary: 'Jobs of all users, newest first, by pages',
+      description,
+      query: { ...userQuery, ...query },
+      responses,
       handler: async (request, reply) => {
-        const owner = await scope.ownerOf(request);
-        const page = await jobs.listSummaries(
-          actorOf(request).userId,
-          owner,
-          queryScope(request),
-          parseSummaryQuery(request),
-          requestSignal(reply),
-        );
-        const next = page.nextBefore === null ? null : formatCursor('before', page.nextBefore);
-        return sendTagged(request, reply, toJobSummaryPageJson(page.jobs, next));
+        const { user_id: owner } = request.query;
+        if (owner !== undefined) await access.requireUser(owner);
+        return list(request, reply, owner);
       },
-    },
+    }),
   });
 }

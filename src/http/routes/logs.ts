@@ -1,23 +1,20 @@
 import { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import Type, { type Static } from 'typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import Type from 'typebox';
 import { patterns } from '../../contract/patterns.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
+import type { Owner } from '../../services/scope.ts';
 import type { OpenRequests } from '../limits/open-requests.ts';
-import { describeRoute } from '../openapi/describe-route.ts';
-import { closingSignal, requestSignal } from '../request/abort-signals.ts';
+import { type CallerRequest, operation, operations, others, own } from '../operation.ts';
+import { requestSignal } from '../request/abort-signals.ts';
 import type { AccessWatch } from '../request/access-watch.ts';
-import { actorOf } from '../request/authentication.ts';
-import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
-import { jobIdOf, jobParams, projectScope } from '../request/path-params.ts';
+import { toProject } from '../request/path-params.ts';
 import { toLogEvents } from '../response/log-events.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendEvents } from '../response/sse.ts';
-import { addResource } from './resource.ts';
 
-const LogQuery = Type.Object({
+const logQuery = {
   stream: Type.Enum(['stdout', 'stderr'], { default: 'stdout' }),
   offset: Type.Integer({
     minimum: 0,
@@ -26,7 +23,22 @@ const LogQuery = Type.Object({
     description: 'Offset of the first byte to read.',
   }),
   follow: Type.Enum(['0', '1'], { default: '0', description: '`1`: keep reading until the job has ended.' }),
-});
+};
+
+const logHeaders = {
+  'Last-Event-Id': Type.Optional(
+    Type.String({
+      pattern: patterns.offset.pattern,
+      description: 'The offset to resume from. Takes precedence over `offset`.',
+    }),
+  ),
+};
+
+const logDescription =
+  'Text or, with `Accept: text/event-stream`, server-sent events. The data of an event is JSON with `offset` and ' +
+  '`text`; its id is the offset to resume from. The last event, `end`, is sent when the log is complete. If the ' +
+  'server stops, or the token is revoked, while a log is followed, text ends in the middle of the response (an error of the transfer), and ' +
+  'events end without `end`. Repeat the request with the next offset. `HEAD` returns the number of bytes as `Content-Length`.';
 
 const logResponses = {
   200: {
@@ -39,83 +51,69 @@ const logResponses = {
       },
     },
   },
-  204: { type: 'null', description: 'The log is complete, and there is nothing after `Last-Event-ID`.' },
-} as const;
+  204: { description: 'The log is complete, and there is nothing after `Last-Event-ID`.', content: {} },
+};
 
 /** A connection that is silent for this long gets TCP keep-alive probes, which detect a client that has gone. */
 const keepAliveMs = 30_000;
 
-export interface LogRouteOptions {
+export interface LogOperationDeps {
+  files: FileService;
   accessWatch: AccessWatch;
-  openRequests: OpenRequests;
+  openRequests: Pick<OpenRequests, 'openUntilClosed'>;
+  /** Aborted when the server starts to close. */
+  closing: AbortSignal;
 }
+
+type LogRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/', typeof logQuery>;
 
 /** Reads the standard output and standard error of jobs, and follows them while the jobs run. */
-export function logRoutes(
-  app: FastifyInstance,
-  files: FileService,
-  access: AccessService,
-  options: LogRouteOptions,
-): void {
-  const closing = closingSignal(app);
-  const { own, anyUser } = ownerScopes('jobs', access);
-  for (const scope of [own, anyUser]) logRoute(app, files, scope, options, closing);
-}
+export function logOperations({ files, accessWatch, openRequests, closing }: LogOperationDeps) {
+  const sendLog = async (request: LogRequest, reply: FastifyReply, owner: Owner) => {
+    const { caller, params, query, headers, method } = request;
+    const { stream, offset } = query;
+    const follows = query.follow === '1';
+    openRequests.openUntilClosed(follows ? 'log_follower' : 'download', caller.userId, reply);
+    const signal = follows ? accessWatch.signal(request, reply, closing) : requestSignal(reply, closing);
+    const source = { owner, user: caller.userId, project: toProject(params), jobId: params.job_id };
+    const log = await files.openLog({ ...source, stream, signal });
+    const lastEventId = headers['last-event-id'];
+    const from = lastEventId === undefined ? offset : Number(lastEventId);
+    if (from > log.size && !follows) throw beyondEnd(from, log.size);
+    const checkAccess = accessWatch.createCheck(request);
+    const chunks = () => (follows ? withAccessCheck(log.follow(from), checkAccess) : log.read(from));
+    if (!acceptsEventStream(request)) {
+      // A client reads the length by HEAD, and begins near the end of a long log.
+      if (method === 'HEAD' && !follows) reply.header('content-length', log.size - from);
+      return sendText(reply, chunks, signal);
+    }
+    // 204 tells an EventSource not to reconnect.
+    if (lastEventId !== undefined && log.isComplete && from >= log.size) return reply.code(204).send();
+    const isWhole = () => !signal.aborted && (follows || log.isComplete);
+    return sendEvents(reply, closing, () => toLogEvents(chunks(), from, isWhole));
+  };
 
-function logRoute(
-  app: FastifyInstance,
-  files: FileService,
-  scope: OwnerScope,
-  { accessWatch, openRequests }: LogRouteOptions,
-  closing: AbortSignal,
-): void {
-  addResource(app, `${scope.prefix}:hpc/:project_name/:job_id/log/`, {
-    GET: {
-      access: { action: 'files.read', reach: scope.reach },
-      schema: {
-        ...describeRoute(scope.tag, scope.operationId('getJobLog'), scope.describe('job: its output'), logResponses),
-        description:
-          'Text or, with `Accept: text/event-stream`, server-sent events. The data of an event is JSON with `offset` and ' +
-          '`text`; its id is the offset to resume from. The last event, `end`, is sent when the log is complete. If the ' +
-          'server stops, or the token is revoked, while a log is followed, text ends in the middle of the response (an error of the transfer), and ' +
-          'events end without `end`. Repeat the request with the next offset. `HEAD` returns the number of bytes as `Content-Length`.',
-        params: Type.Object({ ...scope.params, ...jobParams }),
-        querystring: LogQuery,
-        headers: Type.Object({
-          'last-event-id': Type.Optional(
-            Type.String({
-              pattern: patterns.offset.pattern,
-              description: 'The offset to resume from. Takes precedence over `offset`.',
-            }),
-          ),
-        }),
-      },
-      handler: async (request, reply) => {
-        const { stream, offset, follow } = request.query as Static<typeof LogQuery>;
-        const kind = follow === '1' ? 'log_follower' : 'download';
-        const user = actorOf(request).userId;
-        openRequests.openUntilClosed(kind, user, reply);
-        const signal = follow === '1' ? accessWatch.signal(request, reply, closing) : requestSignal(reply, closing);
-        const owner = await scope.ownerOf(request);
-        const project = projectScope(request);
-        const log = await files.openLog({ owner, user, project, jobId: jobIdOf(request), stream, signal });
-        const lastEventId = request.headers['last-event-id'];
-        const from = lastEventId === undefined ? offset : Number(lastEventId);
-        if (from > log.size && follow === '0') throw beyondEnd(from, log.size);
-        const checkAccess = accessWatch.createCheck(request);
-        const chunks = () => (follow === '1' ? withAccessCheck(log.follow(from), checkAccess) : log.read(from));
-        if (!acceptsEventStream(request)) {
-          // A client reads the length by HEAD, and begins near the end of a long log.
-          if (request.method === 'HEAD' && follow === '0') reply.header('content-length', log.size - from);
-          return sendText(reply, chunks, signal);
-        }
-        // 204 tells an EventSource not to reconnect.
-        if (lastEventId !== undefined && log.isComplete && from >= log.size) return reply.code(204).send();
-        return sendEvents(reply, closing, () =>
-          toLogEvents(chunks(), from, () => !signal.aborted && (follow === '1' || log.isComplete)),
-        );
-      },
-    },
+  return operations('jobs', {
+    getJobLog: operation({
+      route: 'GET /jobs/{hpc}/{project_name}/{job_id}/log/',
+      access: own('files.read'),
+      summary: 'Your job: its output',
+      description: logDescription,
+      query: logQuery,
+      headers: logHeaders,
+      responses: logResponses,
+      handler: (request, reply) => sendLog(request, reply, request.caller.userId),
+    }),
+    getJobLogOfAnyUser: operation({
+      route: 'GET /admin/jobs/{hpc}/{project_name}/{job_id}/log/',
+      access: others('files.read'),
+      summary: 'Job of any user: its output',
+      description: logDescription,
+      query: logQuery,
+      headers: logHeaders,
+      responses: logResponses,
+      handler: (request, reply) => sendLog(request, reply, undefined),
+    }),
   });
 }
 

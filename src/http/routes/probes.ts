@@ -1,10 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { FastifyInstance } from 'fastify';
 import Type from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
-import { describeRoute } from '../openapi/describe-route.ts';
-import { addResource } from './resource.ts';
+import { operation, operations } from '../operation.ts';
 
 const Ok = Type.Object({ status: Type.Literal('ok') }, { examples: [{ status: 'ok' }] });
 const Ready = Type.Object(
@@ -17,14 +15,14 @@ const Ready = Type.Object(
   { examples: [{ status: 'ok' }] },
 );
 
-export interface ProbeRouteOptions {
+export interface ProbeOperationDeps {
   /** Reasons why requests cannot be served. */
   findProblems(): Promise<string[]>;
   /** Problems that need an operator, although requests can be served. */
   findWarnings(): Promise<string[]>;
   /** Null on a server that does not serve the metrics. */
   metrics: MetricsOptions | null;
-  limits: Pick<RateLimits, 'anonymous' | 'invalidToken'>;
+  limits: Pick<RateLimits, 'invalidToken'>;
 }
 
 export interface MetricsOptions {
@@ -35,66 +33,50 @@ export interface MetricsOptions {
 }
 
 /** Probes and metrics for operators. They reveal nothing about users, and need no token unless the metrics have one. */
-export function probeRoutes(app: FastifyInstance, options: ProbeRouteOptions): void {
-  const { findProblems, findWarnings, metrics, limits } = options;
-  app.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply, 'probe'));
-  if (metrics !== null) metricsRoute(app, metrics, limits);
-  addResource(app, '/livez', {
-    GET: {
-      access: null,
-      schema: {
-        ...describeRoute('operation', 'getLiveness', 'Check that the process is alive', { 200: Ok }),
-        description: 'Restart the server if this fails. It does not check the database.',
-        security: [],
-      },
-      handler: async () => ({ status: 'ok' }),
-    },
-  });
-  addResource(app, '/readyz', {
-    GET: {
-      access: null,
-      schema: {
-        ...describeRoute('operation', 'getReadiness', 'Check that requests can be served', { 200: Ready }),
-        description: 'Fails with 503 while the database does not respond or data cannot be stored.',
-        security: [],
-      },
+export const probeOperations = ({ findProblems, findWarnings, metrics, limits }: ProbeOperationDeps) =>
+  operations('operation', {
+    ...(metrics !== null && { getMetrics: metricsOperation(metrics, limits) }),
+    getLiveness: operation({
+      route: 'GET /livez',
+      access: 'probe',
+      summary: 'Check that the process is alive',
+      description: 'Restart the server if this fails. It does not check the database.',
+      responses: { 200: Ok },
+      handler: () => ({ status: 'ok' }),
+    }),
+    getReadiness: operation({
+      route: 'GET /readyz',
+      access: 'probe',
+      summary: 'Check that requests can be served',
+      description: 'Fails with 503 while the database does not respond or data cannot be stored.',
+      responses: { 200: Ready },
       handler: async () => {
         const problems = await findProblems();
         if (problems.length > 0) throw new BursarError('unavailable', `Not ready. ${problems.join(' ')}`);
         const warnings = await findWarnings();
         return warnings.length === 0 ? { status: 'ok' } : { status: 'ok', warnings };
       },
-    },
+    }),
   });
-}
 
-function metricsRoute(
-  app: FastifyInstance,
-  { read, token }: MetricsOptions,
-  limits: Pick<RateLimits, 'invalidToken'>,
-): void {
-  addResource(app, '/metrics', {
-    GET: {
-      access: null,
-      schema: {
-        ...describeRoute('operation', 'getMetrics', 'Read the metrics, in the text format of Prometheus', {
-          200: { description: 'The metrics.', content: { 'text/plain': { schema: Type.String() } } },
-        }),
-        description: 'Counters and gauges of this server. They reveal nothing about users.',
-        ...(token === undefined ? { security: [] } : {}),
-      },
-      onRequest: async (request, reply) => {
-        const { authorization } = request.headers;
-        if (token === undefined || hasMetricsToken(authorization, token)) return;
-        limits.invalidToken(request, reply);
-        const message = 'This is not the token of the metrics. Ask the operators of this server.';
-        throw new BursarError('token_invalid', message);
-      },
-      handler: async (_request, reply) =>
-        reply.header('content-type', 'text/plain; version=0.0.4; charset=utf-8').send(await read()),
+const metricsOperation = ({ read, token }: MetricsOptions, limits: Pick<RateLimits, 'invalidToken'>) =>
+  operation({
+    route: 'GET /metrics',
+    access: 'probe',
+    ...(token !== undefined && { checks: 'bearer' }),
+    summary: 'Read the metrics, in the text format of Prometheus',
+    description: 'Counters and gauges of this server. They reveal nothing about users.',
+    responses: { 200: { description: 'The metrics.', content: { 'text/plain': { schema: Type.String() } } } },
+    onRequest: (request, reply) => {
+      const { authorization } = request.headers;
+      if (token === undefined || hasMetricsToken(authorization, token)) return;
+      limits.invalidToken(request, reply);
+      const message = 'This is not the token of the metrics. Ask the operators of this server.';
+      throw new BursarError('token_invalid', message);
     },
+    handler: async (_request, reply) =>
+      reply.header('content-type', 'text/plain; version=0.0.4; charset=utf-8').send(await read()),
   });
-}
 
 /** Throws if there is no token at all. */
 function hasMetricsToken(authorization: string | undefined, token: string): boolean {

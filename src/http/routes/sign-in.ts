@@ -1,16 +1,16 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import Type, { type Static } from 'typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import Type from 'typebox';
+import { SignInOptionsSchema } from '../../contract/oauth.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { OpenIdSignIn, SignInIssuer } from '../../services/identity/openid-sign-in.ts';
 import type { SessionService } from '../../services/identity/sessions.ts';
 import type { SignInLinkService } from '../../services/identity/sign-in-links.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
-import { describeRoute } from '../openapi/describe-route.ts';
+import { operation, operations, page } from '../operation.ts';
 import type { Authenticate } from '../request/authentication.ts';
 import { type Browser, startPage, toLocalPath } from '../request/browser.ts';
 import { findSignedIn } from '../request/signed-in.ts';
 import { type Html, html, sendPage } from '../response/page.ts';
-import { addResource } from './resource.ts';
 
 export interface SignInRouteDeps {
   links: SignInLinkService;
@@ -18,76 +18,23 @@ export interface SignInRouteDeps {
   openId: OpenIdSignIn;
   browser: Browser;
   authenticate: Authenticate;
-  limits: Pick<RateLimits, 'signIn'>;
+  limits: Pick<RateLimits, 'signIn' | 'signInStart'>;
 }
 
 const returnTo = Type.Optional(Type.String({ maxLength: 2000 }));
-const SignInQuery = Type.Object({ code: Type.Optional(Type.String()), return_to: returnTo });
-const SignInForm = Type.Object({ code: Type.String(), return_to: returnTo }, { additionalProperties: false });
+
+const SignedOut = Type.Object(
+  {
+    sign_out_url: Type.Union([Type.String(), Type.Null()], {
+      description: 'Address at which the user signs out at the OpenID provider.',
+    }),
+  },
+  { additionalProperties: false, examples: [{ sign_out_url: null }] },
+);
 
 /** Pages and requests with which browsers sign in and out. */
-export function signInRoutes(app: FastifyInstance, deps: SignInRouteDeps): void {
+export function signInRoutes(deps: SignInRouteDeps) {
   const { links, sessions, openId, browser, limits } = deps;
-
-  addResource(app, '/sign-in/', {
-    GET: {
-      access: null,
-      isPage: true,
-      schema: { hide: true, querystring: SignInQuery },
-      // Changes nothing: programs that preview links, and browsers that load them in advance, would use up the code.
-      handler: async (request, reply) => {
-        const { code, return_to: target } = request.query as Static<typeof SignInQuery>;
-        if (code === undefined) return await sendOptions(request, reply, toLocalPath(target, startPage));
-        const userId = await limits.signIn(request, reply, () => links.read(code));
-        return sendPage(reply, 200, {
-          title: `Sign in as user ${userId}`,
-          body: html`<p>Continue only if you have asked for this link yourself.</p>
-<form method="post" action="/sign-in/">
-<input type="hidden" name="code" value="${code}">
-<input type="hidden" name="return_to" value="${toLocalPath(target, startPage)}">
-<button>Sign in</button>
-</form>`,
-        });
-      },
-    },
-    POST: {
-      access: null,
-      isPage: true,
-      schema: { hide: true, body: SignInForm },
-      handler: async (request, reply) => {
-        browser.requireOwnOrigin(request);
-        const { code, return_to: target } = request.body as Static<typeof SignInForm>;
-        const attempt = () => links.signIn(code, browser.visitorOf(request));
-        const { secret, maxAgeSeconds } = await limits.signIn(request, reply, attempt);
-        browser.setCookie(reply, 'session', secret, maxAgeSeconds);
-        return reply.redirect(toLocalPath(target, startPage), 303);
-      },
-    },
-  });
-
-  addResource(app, '/sign-out/', {
-    POST: {
-      access: null,
-      schema: {
-        ...describeRoute('account', 'signOut', 'End the session of this browser', { 200: SignedOut }),
-        description:
-          'By cookie only, from a page of this server, with `X-Bursar-Request: 1`. Go on to `sign_out_url`, if there is one.',
-        security: [{ session: [] }],
-      },
-      handler: async (request, reply) => {
-        const { form_token: formToken } = (request.body ?? {}) as { form_token?: string };
-        const signedIn = await findSignedIn(request, deps);
-        if (signedIn === null) throw new BursarError('session_ended', 'There is no session to end. See /sign-in/.');
-        const { caller, session } = signedIn;
-        if (formToken === undefined) browser.requireOwnScript(request);
-        else browser.requireOwnForm(request, session, formToken);
-        const signOutUrl = await openId.signOutUrl(session, browser.originOf(request));
-        await sessions.end(caller, caller.sessionId);
-        browser.setCookie(reply, 'session', '', 0);
-        return formToken === undefined ? { sign_out_url: signOutUrl } : reply.redirect(signOutUrl ?? '/sign-in/', 303);
-      },
-    },
-  });
 
   async function sendOptions(request: FastifyRequest, reply: FastifyReply, target: string): Promise<FastifyReply> {
     const signedIn = await findSignedIn(request, deps);
@@ -106,16 +53,118 @@ export function signInRoutes(app: FastifyInstance, deps: SignInRouteDeps): void 
 </form>`,
     });
   }
-}
 
-const SignedOut = Type.Object(
-  {
-    sign_out_url: Type.Union([Type.String(), Type.Null()], {
-      description: 'Address at which the user signs out at the OpenID provider.',
+  return [
+    page({
+      route: 'GET /sign-in/',
+      noStore: true,
+      query: { code: Type.Optional(Type.String()), return_to: returnTo },
+      // Changes nothing: programs that preview links, and browsers that load them in advance, would use up the code.
+      handler: async (request, reply) => {
+        const { code, return_to: target } = request.query;
+        if (code === undefined) return await sendOptions(request, reply, toLocalPath(target, startPage));
+        const userId = await limits.signIn(request, reply, () => links.read(code));
+        return sendPage(reply, 200, {
+          title: `Sign in as user ${userId}`,
+          body: html`<p>Continue only if you have asked for this link yourself.</p>
+<form method="post" action="/sign-in/">
+<input type="hidden" name="code" value="${code}">
+<input type="hidden" name="return_to" value="${toLocalPath(target, startPage)}">
+<button>Sign in</button>
+</form>`,
+        });
+      },
     }),
-  },
-  { additionalProperties: false, examples: [{ sign_out_url: null }] },
-);
+    page({
+      route: 'POST /sign-in/',
+      noStore: true,
+      form: Type.Object({ code: Type.String(), return_to: returnTo }, { additionalProperties: false }),
+      handler: async (request, reply) => {
+        browser.requireOwnOrigin(request);
+        const { code, return_to: target } = request.body;
+        const attempt = () => links.signIn(code, browser.visitorOf(request));
+        const { secret, maxAgeSeconds } = await limits.signIn(request, reply, attempt);
+        browser.setCookie(reply, 'session', secret, maxAgeSeconds);
+        return reply.redirect(toLocalPath(target, startPage), 303);
+      },
+    }),
+    page({
+      route: 'GET /sign-in/start/',
+      noStore: true,
+      query: {
+        issuer: Type.String({ maxLength: 2000 }),
+        return_to: Type.Optional(Type.String({ maxLength: 2000 })),
+      },
+      handler: async (request, reply) => {
+        const { issuer, return_to: target } = request.query;
+        const returnTo = toLocalPath(target, startPage);
+        limits.signInStart(request, reply);
+        const { url, secret, maxAgeSeconds } = await openId.begin(issuer, returnTo, browser.originOf(request));
+        browser.setCookie(reply, 'sign_in', secret, maxAgeSeconds);
+        return reply.redirect(url, 303);
+      },
+    }),
+    page({
+      route: 'GET /sign-in/callback/',
+      noStore: true,
+      // The issuer decides which parameters it adds.
+      anyQuery: true,
+      handler: async (request, reply) => {
+        const { search } = new URL(request.url, 'http://local.invalid');
+        const secret = browser.cookieOf(request, 'sign_in');
+        browser.setCookie(reply, 'sign_in', '', 0);
+        const answer = { search, origin: browser.originOf(request), secret };
+        const attempt = () => openId.complete(answer, browser.visitorOf(request));
+        const { session, returnTo } = await limits.signIn(request, reply, attempt);
+        browser.setCookie(reply, 'session', session.secret, session.maxAgeSeconds);
+        return reply.redirect(returnTo, 303);
+      },
+    }),
+    ...operations('account', {
+      signOut: operation({
+        route: 'POST /sign-out/',
+        access: 'public',
+        checks: 'session',
+        noStore: true,
+        summary: 'End the session of this browser',
+        description:
+          'By cookie only, from a page of this server, with `X-Bursar-Request: 1`. Go on to `sign_out_url`, if there is one.',
+        form: Type.Object({
+          form_token: Type.Optional(
+            Type.String({ description: 'Of a form of this server, which cannot send that header.' }),
+          ),
+        }),
+        responses: { 200: SignedOut },
+        handler: async (request, reply) => {
+          const { form_token: formToken } = request.body;
+          const signedIn = await findSignedIn(request, deps);
+          if (signedIn === null) throw new BursarError('session_ended', 'There is no session to end. See /sign-in/.');
+          const { caller, session } = signedIn;
+          if (formToken === undefined) browser.requireOwnScript(request);
+          else browser.requireOwnForm(request, session, formToken);
+          const signOutUrl = await openId.signOutUrl(session, browser.originOf(request));
+          await sessions.end(caller, caller.sessionId);
+          browser.setCookie(reply, 'session', '', 0);
+          if (formToken === undefined) return { sign_out_url: signOutUrl };
+          return reply.redirect(signOutUrl ?? '/sign-in/', 303);
+        },
+      }),
+      getSignInOptions: operation({
+        route: 'GET /sign-in/options/',
+        access: 'public',
+        noStore: true,
+        summary: 'Read how programs can sign in',
+        description: 'The OpenID providers, and the device flow of this server itself.',
+        responses: { 200: SignInOptionsSchema },
+        handler: async (request) => ({
+          issuers: await openId.describeIssuers(),
+          device_authorization_endpoint: `${browser.originOf(request)}/oauth/device/`,
+          token_endpoint: `${browser.originOf(request)}/oauth/token/`,
+        }),
+      }),
+    }),
+  ];
+}
 
 function signInOptions(issuers: readonly SignInIssuer[], target: string): Html {
   const buttons = issuers.map(({ name, issuer }) => {

@@ -1,100 +1,72 @@
-import type { FastifyInstance } from 'fastify';
-import Type, { type Static } from 'typebox';
+import Type from 'typebox';
 import { ReasonBody } from '../../contract/administration.ts';
+import { SystemSchema } from '../../contract/system.ts';
 import type { SystemService } from '../../services/systems/system-service.ts';
-import { describeRoute } from '../openapi/describe-route.ts';
-import { actorOf } from '../request/authentication.ts';
-import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
-import { hpcParam, pathScope } from '../request/path-params.ts';
-import { addResource } from './resource.ts';
+import { operation, operations, others, own } from '../operation.ts';
+import { idempotentRequest } from '../request/idempotency-key.ts';
 
-const tag = 'administration';
 const description = 'The allowed content of a Payload, and whether the system accepts and runs jobs now.';
+const adminDescription = 'Like `/hpc/`, but `detail` has the error of the scheduler, with its paths and remedies.';
+const pauseDescription = 'A paused system answers submissions with 503. Its submitted jobs continue.';
 
-/** The HPC systems with their limits, tools and health. */
-export function systemRoutes(app: FastifyInstance, systems: SystemService): void {
-  addResource(app, '/hpc/', {
-    GET: {
-      access: { action: 'systems.read', reach: 'own' },
-      schema: {
-        ...describeRoute('systems', 'listSystems', 'List the HPC systems with their limits, tools and health', {
-          200: Type.Array(Type.Ref('System')),
-        }),
-        description,
-      },
+/** The HPC systems with their limits, tools and health. Operators see the errors of schedulers, and pause systems. */
+export const systemOperations = (systems: SystemService) =>
+  operations('systems', {
+    listSystems: operation({
+      route: 'GET /hpc/',
+      access: own('systems.read'),
+      summary: 'List the HPC systems with their limits, tools and health',
+      description,
+      responses: { 200: Type.Array(SystemSchema) },
       handler: () => systems.read(),
-    },
-  });
-  addResource(app, '/hpc/:hpc/', {
-    GET: {
-      access: { action: 'systems.read', reach: 'own' },
-      schema: {
-        ...describeRoute('systems', 'getSystem', 'Read one HPC system', { 200: Type.Ref('System') }),
-        description,
-        params: Type.Object(hpcParam),
-      },
-      handler: async (request) => (await systems.read(pathScope(request).hpc))[0],
-    },
-  });
-}
+    }),
+    getSystem: operation({
+      route: 'GET /hpc/{hpc}/',
+      access: own('systems.read'),
+      summary: 'Read one HPC system',
+      description,
+      responses: { 200: SystemSchema },
+      handler: async ({ params }) => (await systems.read(params.hpc))[0],
+    }),
 
-/** The systems with the errors of their schedulers, and the requests that stop and allow new submissions. */
-export function adminSystemRoutes(app: FastifyInstance, systems: SystemService): void {
-  const adminDescription = 'Like `/hpc/`, but `detail` has the error of the scheduler, with its paths and remedies.';
-  addResource(app, '/admin/systems/', {
-    GET: {
-      access: { action: 'systems.read', reach: 'others' },
-      schema: {
-        ...describeRoute(
-          tag,
-          'listSystemsForAdministrators',
-          'List the HPC systems with the errors of their schedulers',
-          {
-            200: Type.Array(Type.Ref('System')),
-          },
-        ),
-        description: adminDescription,
-      },
+    listSystemsForAdministrators: operation({
+      route: 'GET /admin/systems/',
+      access: others('systems.read'),
+      summary: 'List the HPC systems with the errors of their schedulers',
+      description: adminDescription,
+      responses: { 200: Type.Array(SystemSchema) },
       handler: () => systems.readForOperators(),
-    },
-  });
-  addResource(app, '/admin/systems/:hpc/', {
-    GET: {
-      access: { action: 'systems.read', reach: 'others' },
-      schema: {
-        ...describeRoute(tag, 'getSystemForAdministrators', 'Read one HPC system with the error of its scheduler', {
-          200: Type.Ref('System'),
-        }),
-        description: adminDescription,
-        params: Type.Object(hpcParam),
+    }),
+    getSystemForAdministrators: operation({
+      route: 'GET /admin/systems/{hpc}/',
+      access: others('systems.read'),
+      summary: 'Read one HPC system with the error of its scheduler',
+      description: adminDescription,
+      responses: { 200: SystemSchema },
+      handler: async ({ params }) => (await systems.readForOperators(params.hpc))[0],
+    }),
+    pauseSystem: operation({
+      route: 'POST /admin/systems/{hpc}/pause/',
+      access: others('systems.pause'),
+      summary: 'Pause a system',
+      description: pauseDescription,
+      body: ReasonBody,
+      responses: { 200: SystemSchema },
+      handler: async (request) => {
+        const { caller, params, body } = request;
+        return (await systems.pause(caller, params.hpc, body.reason, idempotentRequest(request)))[0];
       },
-      handler: async (request) => (await systems.readForOperators(pathScope(request).hpc))[0],
-    },
-  });
-  pauseRoutes(app, systems);
-}
-
-/** Lets administrators stop and allow new submissions to a system. Its submitted jobs continue. */
-function pauseRoutes(app: FastifyInstance, systems: SystemService): void {
-  for (const action of ['pause', 'resume'] as const) {
-    addResource(app, `/admin/systems/:hpc/${action}/`, {
-      POST: {
-        access: { action: 'systems.pause', reach: 'others' },
-        schema: {
-          ...describeRoute(tag, `${action}System`, `${action === 'pause' ? 'Pause' : 'Resume'} a system`, {
-            200: Type.Ref('System'),
-          }),
-          description: 'A paused system answers submissions with 503. Its submitted jobs continue.',
-          params: Type.Object(hpcParam),
-          headers: Type.Object(keyHeader),
-          body: ReasonBody,
-        },
-        handler: async (request) => {
-          const { reason } = request.body as Static<typeof ReasonBody>;
-          const { hpc = '' } = pathScope(request);
-          return (await systems[action](actorOf(request), hpc, reason, idempotentRequest(request)))[0];
-        },
+    }),
+    resumeSystem: operation({
+      route: 'POST /admin/systems/{hpc}/resume/',
+      access: others('systems.pause'),
+      summary: 'Resume a system',
+      description: pauseDescription,
+      body: ReasonBody,
+      responses: { 200: SystemSchema },
+      handler: async (request) => {
+        const { caller, params, body } = request;
+        return (await systems.resume(caller, params.hpc, body.reason, idempotentRequest(request)))[0];
       },
-    });
-  }
-}
+    }),
+  });

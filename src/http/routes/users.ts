@@ -1,75 +1,65 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import Type, { type Static } from 'typebox';
-import { ReasonBody, RoleBody } from '../../contract/administration.ts';
+import type { Static } from 'typebox';
+import Type from 'typebox';
+import { ReasonBody, RoleBody, UserDetailsSchema, UserSchema } from '../../contract/administration.ts';
 import type { UserService } from '../../services/identity/user-service.ts';
-import { describeRoute } from '../openapi/describe-route.ts';
-import { actorOf } from '../request/authentication.ts';
-import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
-import { userIdOf, userParam } from '../request/path-params.ts';
-import { addResource } from './resource.ts';
+import { type CallerRequest, operation, operations, others } from '../operation.ts';
+import { idempotentRequest } from '../request/idempotency-key.ts';
 
-const tag = 'administration';
-const path = '/admin/users/:user_id/';
+type ChangeRequest = CallerRequest<'/{user_id}/'> & { body: Static<typeof ReasonBody> };
+
+const toChange = (request: ChangeRequest) => ({
+  actor: request.caller,
+  userId: request.params.user_id,
+  reason: request.body.reason,
+  request: idempotentRequest(request),
+});
 
 /** Lists users, changes their roles, disables and enables them. */
-export function userRoutes(app: FastifyInstance, users: UserService): void {
-  addResource(app, '/admin/users/', {
-    GET: {
-      access: { action: 'users.read', reach: 'others' },
-      schema: {
-        ...describeRoute(tag, 'listUsers', 'List all users with their roles', { 200: Type.Array(Type.Ref('User')) }),
-        description: 'A user exists from the first request with a valid token.',
-      },
+export const userOperations = (users: UserService) =>
+  operations('administration', {
+    listUsers: operation({
+      route: 'GET /admin/users/',
+      access: others('users.read'),
+      summary: 'List all users with their roles',
+      description: 'A user exists from the first request with a valid token.',
+      responses: { 200: Type.Array(UserSchema) },
       handler: () => users.list(),
-    },
+    }),
+    getUser: operation({
+      route: 'GET /admin/users/{user_id}/',
+      access: others('users.read'),
+      summary: 'Read one user',
+      description: 'With the role, whether the user is disabled, and the identities at OpenID providers.',
+      responses: { 200: UserDetailsSchema },
+      handler: ({ params }) => users.read(params.user_id),
+    }),
+    disableUser: operation({
+      route: 'POST /admin/users/{user_id}/disable/',
+      access: others('users.write'),
+      summary: 'Disable a user',
+      description: 'All requests of the user are refused at once, and open streams end. Jobs continue.',
+      body: ReasonBody,
+      responses: { 200: UserSchema },
+      handler: (request) => users.disable(toChange(request)),
+    }),
+    enableUser: operation({
+      route: 'POST /admin/users/{user_id}/enable/',
+      access: others('users.write'),
+      summary: 'Enable a user again',
+      description: 'Tokens that were not revoked work again.',
+      body: ReasonBody,
+      responses: { 200: UserSchema },
+      handler: (request) => users.enable(toChange(request)),
+    }),
+    setUserRole: operation({
+      route: 'PUT /admin/users/{user_id}/role/',
+      access: others('users.write'),
+      summary: 'Change the role of a user',
+      description:
+        'Takes effect at once, for all tokens of the user. 409 if the groups at an OpenID provider decide about the role.',
+      key: 'optional',
+      body: RoleBody,
+      responses: { 200: UserSchema },
+      handler: (request) => users.setRole(toChange(request), request.body.role),
+    }),
   });
-  addResource(app, path, {
-    GET: {
-      access: { action: 'users.read', reach: 'others' },
-      schema: {
-        ...describeRoute(tag, 'getUser', 'Read one user', { 200: Type.Ref('UserDetails') }),
-        description: 'With the role, whether the user is disabled, and the identities at OpenID providers.',
-        params: Type.Object(userParam),
-      },
-      handler: (request) => users.read(userIdOf(request)),
-    },
-  });
-  const actions = [
-    ['disable', 'Disable a user', 'All requests of the user are refused at once, and open streams end. Jobs continue.'],
-    ['enable', 'Enable a user again', 'Tokens that were not revoked work again.'],
-  ] as const;
-  for (const [action, summary, description] of actions) {
-    addResource(app, `${path}${action}/`, {
-      POST: {
-        access: { action: 'users.write', reach: 'others' },
-        schema: {
-          ...describeRoute(tag, `${action}User`, summary, { 200: Type.Ref('User') }),
-          description,
-          params: Type.Object(userParam),
-          headers: Type.Object(keyHeader),
-          body: ReasonBody,
-        },
-        handler: (request) => users[action](toChange(request)),
-      },
-    });
-  }
-  addResource(app, `${path}role/`, {
-    PUT: {
-      access: { action: 'users.write', reach: 'others' },
-      schema: {
-        ...describeRoute(tag, 'setUserRole', 'Change the role of a user', { 200: Type.Ref('User') }),
-        description:
-          'Takes effect at once, for all tokens of the user. 409 if the groups at an OpenID provider decide about the role.',
-        params: Type.Object(userParam),
-        headers: Type.Object(keyHeader),
-        body: RoleBody,
-      },
-      handler: (request) => users.setRole(toChange(request), (request.body as Static<typeof RoleBody>).role),
-    },
-  });
-}
-
-function toChange(request: FastifyRequest) {
-  const { reason } = request.body as Static<typeof ReasonBody>;
-  return { actor: actorOf(request), userId: userIdOf(request), reason, request: idempotentRequest(request) };
-}

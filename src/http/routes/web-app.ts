@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs';
 import type { SendOptions } from '@fastify/send';
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import Type from 'typebox';
+import type { FastifyReply } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
+import { page } from '../operation.ts';
 import { startPage } from '../request/browser.ts';
 import { sendStaticFile } from '../response/static-file.ts';
-import { addResource } from './resource.ts';
 
 /** Scripts, styles and data from this server only. Previews of images are read by the page and shown as blobs. */
 const contentSecurityPolicy = [
@@ -19,15 +18,11 @@ const contentSecurityPolicy = [
   "base-uri 'none'",
 ].join('; ');
 
-/** Views keep their filters in the query, which only the page reads. */
-const schema = { hide: true, querystring: Type.Object({}, { additionalProperties: true }) };
-const page = { access: null, isPage: true, schema } as const;
-
 /**
  * Serves the web page. It needs no session: the page itself has no data, and asks the user to sign in. `folder` is null if the
  * server runs from its sources.
  */
-export function webAppRoutes(app: FastifyInstance, folder: string | null): void {
+export function webAppRoutes(folder: string | null) {
   const root = folder !== null && existsSync(folder) ? folder : null;
 
   async function sendFile(reply: FastifyReply, path: string, options: SendOptions): Promise<FastifyReply> {
@@ -45,25 +40,30 @@ export function webAppRoutes(app: FastifyInstance, folder: string | null): void 
     return sendFile(reply, 'index.html', { cacheControl: false });
   }
 
-  // By GET only, and only for browsers: API clients get the same 404 as from any unknown path.
-  app.get('/', { schema, config: { access: null } }, async (request, reply) => {
-    reply.header('vary', 'Accept');
-    if (request.headers.accept?.includes('text/html')) return reply.redirect(startPage, 302);
-    throw new BursarError('not_found', 'There is nothing at this path. See /docs/.');
-  });
-
-  addResource(app, '/app/', { GET: { ...page, handler: (_request, reply) => sendIndex(reply) } });
-  addResource(app, '/app/*', {
-    GET: {
-      ...page,
+  // Views keep their filters in the query, which only the page reads.
+  return [
+    // Only for browsers: API clients get the same 404 as from any unknown path.
+    page({
+      route: 'GET /',
+      errors: 'problem',
+      anyQuery: true,
       handler: (request, reply) => {
-        const { '*': path } = request.params as { '*': string };
+        reply.header('vary', 'Accept');
+        if (request.headers.accept?.includes('text/html')) return reply.redirect(startPage, 302);
+        throw new BursarError('not_found', 'There is nothing at this path. See /docs/.');
+      },
+    }),
+    page({ route: 'GET /app/', anyQuery: true, handler: (_request, reply) => sendIndex(reply) }),
+    page({
+      route: 'GET /app/{path}',
+      anyQuery: true,
+      handler: ({ params: { path } }, reply) => {
         // The names of these files have the hash of their content.
         if (path.startsWith('assets/')) return sendFile(reply, path, { maxAge: '365d', immutable: true });
         if (path === 'favicon.svg') return sendFile(reply, path, { maxAge: '1d' });
         // Every other path is a view: the router in the browser knows them.
         return sendIndex(reply);
       },
-    },
-  });
+    }),
+  ];
 }

@@ -4,9 +4,8 @@ import fastify, {
   type FastifyServerOptions,
   LogController,
 } from 'fastify';
-import { maxJsonBytes } from '../request/request-errors.ts';
+import { maxJsonBytes } from '../response/send-error.ts';
 import type { Certificate } from './certificate.ts';
-import { lazyValidators } from './lazy-validators.ts';
 import { toRequestId } from './request-id.ts';
 
 export interface FastifySettings {
@@ -36,19 +35,8 @@ export function createFastify(
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
     // Bodies of submissions are streams, to which it does not apply.
     bodyLimit: maxJsonBytes,
-    // Unknown fields are errors, and many errors are reported at once: `maxJsonBytes` bounds the work. The schemas are our
-    // own: tests check them.
-    ajv: {
-      // Without `strictNumbers`, `minimum` and `maximum` apply to Infinity too, which is what 1e309 is converted to.
-      customOptions: {
-        removeAdditional: false,
-        allErrors: true,
-        coerceTypes: true,
-        strictNumbers: false,
-        validateSchema: false,
-      },
-    },
-    schemaController: { compilersFactory: { buildValidator: lazyValidators, buildSerializer } },
+    // Routes have no schemas of Fastify: `request/validation.ts` checks requests.
+    schemaController: { compilersFactory: { buildValidator: unused, buildSerializer: unused } },
     requestTimeout: settings.requestTimeoutMs,
     return503OnClosing: false,
     genReqId: ({ headers }) => toRequestId(headers['x-request-id']),
@@ -60,5 +48,7 @@ export function createFastify(
   return fastify({ ...(options as object), https }) as unknown as FastifyInstance;
 }
 
-/** By default Fastify compiles a serializer for every schema, which slows down the start and takes memory. */
-const buildSerializer = () => () => JSON.stringify;
+/** Keeps Fastify from loading its compilers. */
+const unused = () => () => {
+  throw new Error('routes have no schemas of Fastify');
+};

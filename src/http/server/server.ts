@@ -9,45 +9,29 @@ import type { RefusedRequest } from '../../services/identity/refusal-recorder.ts
 import { isRefusedAccess } from '../../services/identity/refused-access.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { createLimits, type LimitSettings } from '../limits/limits.ts';
-import type { ExampleSystem } from '../openapi/complete-document.ts';
-import { registerOpenApi } from '../openapi/register.ts';
 import { drainBody } from '../request/drain-body.ts';
-import { toRequestError } from '../request/request-errors.ts';
-import { sendErrorPage, sendProblem } from '../response/send-error.ts';
-import { type MetricsOptions, probeRoutes } from '../routes/probes.ts';
+import { sendError, sendProblem, toRequestError } from '../response/send-error.ts';
+import { type RouteDeps, registerRoutes } from '../routes/register-routes.ts';
 import { type AccessLogSettings, createAccessLog, loggablePath } from './access-log.ts';
 import { createConnectionErrorHandler, endWithProblem } from './connection-errors.ts';
 import { createFastify, type FastifySettings } from './create-fastify.ts';
-import { checkQueryParameters } from './query-parameters.ts';
-import { type RouteDeps, registerRoutes } from './register-routes.ts';
 import { toRequestId } from './request-id.ts';
 import { createRequestSpans } from './request-spans.ts';
 import { createResponseCache } from './response-cache.ts';
 import { reportServed, type ServedRequest } from './served-request.ts';
 
 export interface ServerDeps extends FastifySettings, Omit<RouteDeps, 'hasTls' | 'openRequests'> {
-  /** False for a server that has only probes and metrics. */
-  servesCallers: boolean;
   /** Null if nothing is traced. */
   tracing: Tracing | null;
   accessLog: AccessLogSettings;
-  version: string;
-  /** For the OpenAPI document. */
-  systems: readonly ExampleSystem[];
   limits: LimitSettings;
   registry: Pick<Metrics, 'gauge' | 'counter' | 'setGauge' | 'increment'>;
   /** Changes with every commit to the database. Undefined if the database cannot tell. */
   commitVersion: (() => unknown) | undefined;
   responseCacheBytes: number;
-  /** Null on a server that does not serve the metrics. */
-  metrics: MetricsOptions | null;
   /** Called for every request that has ended: answered, also from the cache, or aborted by its client. */
   onServed(served: ServedRequest): void;
   onRefusedAccess(refused: RefusedRequest): void;
-  /** Reasons why requests cannot be served. */
-  findProblems(): Promise<string[]>;
-  /** Problems that need an operator, although requests can be served. */
-  findWarnings(): Promise<string[]>;
 }
 
 /**
@@ -148,11 +132,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   // Node itself would send an empty response.
   app.server.on('checkExpectation', app.routing);
 
-  checkQueryParameters(app);
-  if (deps.servesCallers) await registerOpenApi(app, deps.version, deps.systems, rates);
-  await app.register(async (instance) => probeRoutes(instance, { ...deps, limits: rates }));
-  const routeDeps = { ...deps, openRequests, hasTls: deps.certificate !== undefined };
-  if (deps.servesCallers) await registerRoutes(app, routeDeps, rates);
+  await registerRoutes(app, { ...deps, openRequests, hasTls: deps.certificate !== undefined }, rates);
   return app;
 }
 
@@ -188,8 +168,7 @@ function handleErrors(app: FastifyInstance, deps: ServerDeps): void {
   app.setErrorHandler<FastifyError>(async (error, request, reply) => {
     await drainBody(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
     if (isRefusedAccess(error)) deps.onRefusedAccess(toRefusedRequest(error, request));
-    const { isPage } = request.routeOptions.config;
-    const problem = (isPage ? sendErrorPage : sendProblem)(toRequestError(error), request.id, reply);
+    const problem = sendError(toRequestError(error), request, reply);
     if (problem.status >= 500 && !isIntended(error))
       deps.log.error({ reqId: request.id, err: error }, 'request failed');
     return reply;

@@ -7,15 +7,15 @@ import type { PathScope } from '../scope.ts';
 import { userDisabled } from './refused-access.ts';
 
 export interface AccessService {
-  /** Throws if there is no such user. */
-  requireUser(userId: string): Promise<unknown>;
+  /** Returns the id. Throws if there is no such user. */
+  requireUser(userId: string): Promise<string>;
   /** Whether a user manages a project. */
   isManager(userId: string, project: Required<PathScope>): Promise<boolean>;
 }
 
 export function createAccessService(db: Db): AccessService {
   return {
-    requireUser: (userId) => requireUser(db, userId),
+    requireUser: async (userId) => (await requireUser(db, userId)).id,
     async isManager(userId, { hpc, project: name }) {
       const project = await findProject(db, hpc, name);
       const member = project && (await findMember(db, userId, project.id));

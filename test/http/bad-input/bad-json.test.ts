@@ -92,6 +92,22 @@ describe('a JSON body with many faults', () => {
   });
 });
 
+test('a value of another type is 400, and is not converted', async () => {
+  const valid = { kind: 'top_up', resource: 'time', amount: 60, reason: 'because of a test' };
+  for (const [field, value, message] of [
+    ['amount', '60', 'must be a whole number, such as 100'],
+    ['amount', null, 'must be a whole number, such as 100'],
+    ['amount', true, 'must be a whole number, such as 100'],
+    ['amount', 0, 'must be at least 1'],
+    ['reason', 17, 'must be a text'],
+    ['kind', 'give', 'must be one of top_up, withdraw'],
+  ] as const) {
+    const response = await post('/admin/grants/hpc_one/proj_hpc_one_01/', JSON.stringify({ ...valid, [field]: value }));
+    const { errors } = assertProblem(response, { status: 400, code: 'invalid_body' });
+    assert.deepEqual(errors, [{ field, message }]);
+  }
+});
+
 test('a number beyond the range of numbers is 400 in a query and in a body', async () => {
   const admin = createCaller(server.url, server.adminToken);
   for (const number of ['1e309', '-1e309']) {

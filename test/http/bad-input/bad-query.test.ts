@@ -45,6 +45,32 @@ test('an unknown parameter is 400 for every path and method of the API', async (
   for (const path of ['/openapi.json', '/metrics']) assertProblem(await me.get(`${path}?zzz=1`), unknown);
 });
 
+test('every rule of a described parameter is checked, and the parameter is named', async () => {
+  let rules = 0;
+  for (const [template, methods] of Object.entries(document.paths)) {
+    const path = template.replaceAll('{user_id}', '301330').replace(/\{\w+\}/g, 'x');
+    for (const [method, { parameters = [] }] of Object.entries(methods)) {
+      for (const { in: place, name, schema } of parameters) {
+        // Texts without a rule, such as a title, accept anything.
+        if (place !== 'query' || /^\{"type":"string"(,"maxLength":\d+)?\}$/.test(JSON.stringify(schema))) continue;
+        const reply = await admin.send(method.toUpperCase(), `${path}?${name}=!`, { accept: 'application/json' });
+        const { errors } = assertProblem(reply, {
+          status: 400,
+          code: 'bad_request',
+          message: new RegExp(`"${name}" m`),
+        });
+        assert.deepEqual(
+          errors?.map(({ field }) => field),
+          [name],
+          `${method} ${path}`,
+        );
+        rules++;
+      }
+    }
+  }
+  assert.ok(rules > 60, String(rules));
+});
+
 for (const [path, nearest] of [
   ['/jobs/?limt=1', 'limit'],
   ['/jobs/hpc_one/?Stage=RUNNING', 'stage'],

@@ -4,6 +4,7 @@ import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { patterns } from '../../../src/contract/patterns.ts';
 import { eventKinds } from '../../../src/domain/event.ts';
+import { policy } from '../../../src/domain/identity/policy.ts';
 import { statusByCode } from '../../../src/http/response/problem.ts';
 import { createCaller, type Job } from '../../support/api.ts';
 import {
@@ -74,6 +75,14 @@ test('every operation has a unique id in camel case, a summary and a description
     ['GET /job-summaries/', 'listJobSummaries'],
   ] as const) {
     assert.equal(operations.get(name)?.operationId, id);
+  }
+});
+
+test('every operation with a token of a user names an action of the policy', () => {
+  const actions = new Set(Object.keys(policy));
+  for (const [name, { security, tags = [], 'x-action': action }] of operations) {
+    const isPublic = security !== undefined || tags.includes('operation');
+    assert.equal(action !== undefined && actions.has(action), !isPublic, name);
   }
 });
 
