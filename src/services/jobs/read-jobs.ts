@@ -30,8 +30,8 @@ export async function listJobs(
   requireKnownStage(systems, scope, filters.stage);
   const filter = { ...(owner === undefined ? {} : { owner }), ...scope, ...filters };
   const pageSize = limit ?? maxUnchunkedJobs;
-  // A job can leave a filtered list when it changes, so the cache cannot update such a list.
-  const isCacheable = owner !== undefined && Object.keys(filters).length === 0;
+  // A job can leave a filtered list when it changes, so the cache cannot update such a list. Later pages are seldom read twice.
+  const isCacheable = owner !== undefined && after === 0 && Object.keys(filters).length === 0;
   const page = isCacheable
     ? toText(await jobListCache.readPage(db, { owner, ...scope }, after, pageSize))
     : await readJobPageText(db, filter, after, pageSize);
