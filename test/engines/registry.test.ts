@@ -13,7 +13,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'src/contract/payload.ts': 'an example of a command',
   'src/contract/system.ts': 'an example of a command language',
   'src/contract/timeline.ts': 'an example of a command',
-  'src/http/openapi/complete-document.ts': 'an example of a command',
+  'src/http/openapi/parameters.ts': 'an example of a command',
   'src/cli/user/submit/submit-commands.ts': 'an example of a command',
 };
 

@@ -227,8 +227,8 @@ describe('administrator', () => {
       ({ type }) => type === 'webhook.disabled',
     );
     assert.equal(disabledEvents.length, 1);
-    const { body: audit } = await admin.get<{ act: string; subject: string }[]>('/admin/audit/');
-    assert.deepEqual([audit[0]?.act, audit[0]?.subject], ['webhook.disable', `303301/${webhook.id}`]);
+    const { body: audit } = await admin.get<{ action: string; subject: string }[]>('/admin/audit/');
+    assert.deepEqual([audit[0]?.action, audit[0]?.subject], ['webhook.disable', `303301/${webhook.id}`]);
     const unknownPath = `/admin/webhooks/303301/999999/disable/`;
     assert.equal((await sendJson(admin, 'POST', unknownPath, { reason: 'no such thing' })).status, 404);
     const before = (await listDeliveries(other, webhook)).length;
@@ -270,8 +270,8 @@ describe('administrator', () => {
     assert.equal((await sendJson(other, 'POST', enablePath, { reason: 'please' })).status, 403);
     const { body: enabled } = await sendJson<Webhook>(admin, 'POST', enablePath, { reason: 'it is repaired' });
     assert.deepEqual([enabled.active, enabled.disabled_by, enabled.disabled_reason], [true, null, null]);
-    const { body: audit } = await admin.get<{ act: string; subject: string }[]>('/admin/audit/');
-    assert.deepEqual([audit[0]?.act, audit[0]?.subject], ['webhook.enable', `303301/${webhook.id}`]);
+    const { body: audit } = await admin.get<{ action: string; subject: string }[]>('/admin/audit/');
+    assert.deepEqual([audit[0]?.action, audit[0]?.subject], ['webhook.enable', `303301/${webhook.id}`]);
     assert.equal((await sendJson(other, 'PATCH', path, { description: 'mine again' })).status, 200);
   });
 });

@@ -293,7 +293,7 @@ describe('bursar admin', () => {
     const filters = [
       '--actor',
       firstUsers.admin,
-      '--act',
+      '--action',
       'user.disable',
       '--subject',
       '303301',
