@@ -3,7 +3,10 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EngineJob } from '../../src/engines/engine.ts';
-import { type RunSettings, runJob } from '../../src/engines/local/run-job.ts';
+import { createPipeStock } from '../../src/engines/local/supervisor/pipe-stock.ts';
+import { createPrivateFiles } from '../../src/engines/local/supervisor/private-files.ts';
+import { type RunSettings, runJob } from '../../src/engines/local/supervisor/run-job.ts';
+import { createLimitWatcher } from '../../src/engines/local/supervisor/watch-limits.ts';
 import type { SlurmIsolation } from '../../src/engines/slurm/isolation.ts';
 import { buildWrapperScript } from '../../src/engines/slurm/wrapper.ts';
 import { localSandbox, slurmIsolation } from '../../test/support/bubblewrap.ts';
@@ -35,6 +38,9 @@ export const isolation: Benchmark = {
       site: {},
     };
 
+    const limitWatcher = createLimitWatcher();
+    const privateFiles = createPrivateFiles();
+    const pipes = createPipeStock();
     async function runLocalSeconds(settings: Partial<RunSettings>): Promise<number> {
       const startedAt = performance.now();
       const end = await runJob({
@@ -43,9 +49,12 @@ export const isolation: Benchmark = {
         job,
         folder,
         startedAt: Date.now(),
-        stop: new AbortController().signal,
-        isCancellationRequested: async () => false,
-        onStarted: async () => {},
+        findStopRequest: () => null,
+        isEnded: () => false,
+        onStarted: () => undefined,
+        limitWatcher,
+        privateFiles,
+        pipes,
       });
       if (end.outcome !== 'succeeded') throw new Error(end.reason);
       return (performance.now() - startedAt) / 1000;

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { toHpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
 import { bytesPerKb } from '../domain/units.ts';
+import { createSupervisorClient } from '../engines/local/supervisor/client.ts';
 import { createSpool, spoolFolder } from '../files/spool/spool.ts';
 import { createFileRemover } from '../files/workspaces/file-remover.ts';
 import type { Metrics } from '../metrics/metrics.ts';
@@ -36,11 +37,12 @@ export function createDependencies(
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const systems = toHpcSystems(config);
   const spawnClient = createSpawnClient();
+  const supervisor = createSupervisorClient({ logFile: join(dataFolder, 'engines', 'supervisor.log') });
   const systemBackends = [...systems.values()].flatMap((system) => {
     const settings = config.systems[system.name];
     const isolation = isolations.get(system.name);
     if (settings === undefined || isolation === undefined) return [];
-    const options = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, spawnClient };
+    const options = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, spawnClient, supervisor };
     return { system, ...createBackend(system.name, options, metrics, tracing) };
   });
   const workspacesByHpc = new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces]));

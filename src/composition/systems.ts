@@ -4,6 +4,7 @@ import type { SystemConfig } from '../config/system-schema.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
 import type { Engine, SiteOptions } from '../engines/engine.ts';
 import { createLocalEngine } from '../engines/local/engine.ts';
+import type { SupervisorClient } from '../engines/local/supervisor/client.ts';
 import { createSlurmEngine } from '../engines/slurm/engine.ts';
 import { createRemoteWorkspaces } from '../files/workspaces/remote/remote-workspaces.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspaces/workspaces.ts';
@@ -39,8 +40,10 @@ export interface SystemBackendOptions {
   isolation: SystemIsolation;
   /** Files that are never opened as files of a job: see `lockedFiles` of the database. */
   protectedFiles: readonly string[];
-  /** Starts the commands of a scheduler, and the supervisors of local jobs. */
+  /** Starts the commands of a scheduler. */
   spawnClient: SpawnClient;
+  /** Runs local jobs. */
+  supervisor: SupervisorClient;
 }
 
 export function createSystemBackend(
@@ -49,8 +52,8 @@ export function createSystemBackend(
   metrics: Pick<Metrics, 'increment' | 'observe'>,
   tracing: Tracing | null,
 ): SystemBackend {
-  const { settings, dataFolder, protectedFiles, spawnClient } = options;
-  const { startProcess, startDetached } = spawnClient;
+  const { settings, dataFolder, protectedFiles, supervisor } = options;
+  const { startProcess } = options.spawnClient;
   const { inEffect: isolation, sandbox, account, slurm } = options.isolation;
   const { engine } = settings;
   const minPollMs = settings.watchSeconds * 1000;
@@ -71,7 +74,7 @@ export function createSystemBackend(
     };
     return {
       isolation,
-      createEngine: () => createLocalEngine({ directory, cores, startDetached, ...jobOptions }),
+      createEngine: () => createLocalEngine({ directory, cores, supervisor, ...jobOptions }),
       workspaces: createWorkspaces(workspaceFolder, { protectedFiles, maxEntries }),
       shell: null,
       siteOptions: () => ({}),

@@ -10,6 +10,7 @@ import { checkWorkspace, runCanaryJob } from '../../doctor/canary.ts';
 import { createChecklist, type Finding } from '../../doctor/finding.ts';
 import { checkSlurm } from '../../doctor/slurm-checks.ts';
 import { BursarError } from '../../domain/errors.ts';
+import { createSupervisorClient } from '../../engines/local/supervisor/client.ts';
 import type { Shell } from '../../shell/shell.ts';
 import { createSpawnClient } from '../../shell/spawn-client.ts';
 import { checkDataFolder } from '../../store/maintenance/data-folder.ts';
@@ -101,7 +102,8 @@ async function checkSystem(
   const { engine: engineConfig } = settings;
   const needsDataFolder = engineConfig.kind === 'slurm' && engineConfig.ssh === undefined;
   const dataFolder = needsDataFolder ? resolve(config.data) : folder;
-  const options = { settings, dataFolder, isolation, protectedFiles: [], spawnClient: createSpawnClient() };
+  const supervisor = createSupervisorClient({ logFile: join(dataFolder, 'engines', 'supervisor.log') });
+  const options = { settings, dataFolder, isolation, protectedFiles: [], spawnClient: createSpawnClient(), supervisor };
   const backend = createSystemBackend(name, options, { increment: () => undefined, observe: () => undefined }, null);
   const { shell, workspaces, siteOptions } = backend;
   const engine = backend.createEngine();
