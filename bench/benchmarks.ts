@@ -3,6 +3,7 @@ import { compareSlurmrestd } from './benchmarks/compare-slurmrestd.ts';
 import { dispatch } from './benchmarks/dispatch.ts';
 import { footprint } from './benchmarks/footprint.ts';
 import { isolation } from './benchmarks/isolation.ts';
+import { jobCost } from './benchmarks/job-cost.ts';
 import { jobEnd } from './benchmarks/job-end.ts';
 import { largeFiles } from './benchmarks/large-files.ts';
 import { listChanged } from './benchmarks/list-changed.ts';
@@ -51,6 +52,7 @@ export const benchmarks: readonly Benchmark[] = [
   dispatch,
   watcherTick,
   jobEnd,
+  jobCost,
   localQueue,
   isolation,
   footprint,

@@ -13,6 +13,29 @@ export function pinToCpu(pid: number | undefined, cpu: number): void {
   execFileSync('taskset', ['-a', '-p', '-c', String(cpu), String(pid)], { stdio: 'ignore' });
 }
 
+/**
+ * Lets the jobs of a pinned server run on another CPU: moves its supervisors there, with the jobs that they start from then on.
+ * Returns a function that stops that.
+ */
+export function moveJobs(pid: number | undefined, cpu: number): () => void {
+  const moved = new Set<number>();
+  const timer = setInterval(() => {
+    for (const child of childrenOf(pid).filter((id) => !moved.has(id))) {
+      moved.add(child);
+      try {
+        pinToCpu(child, cpu);
+      } catch {
+        // It has ended.
+      }
+    }
+  }, 100);
+  return () => clearInterval(timer);
+}
+
+/** With all processes that it has started. */
+export const treeMemoryMb = (pid: number | undefined) =>
+  [pid, ...childrenOf(pid)].reduce((sum: number, id) => sum + memoryMb(id), 0);
+
 export const memoryMb = (pid: number | undefined) => readStatusMb(pid, 'VmRSS');
 
 /** Peak memory since `resetPeakMemory`. */
@@ -22,20 +45,31 @@ export function resetPeakMemory(pid: number | undefined): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
-/** Processor time of a server and its spawn server, with all their threads, in steps of 10 ms. Jobs are not part of it. */
+/**
+ * Processor time of a server, its spawn server and its supervisor, with all their threads, in steps of 10 ms. Jobs are not part of
+ * it.
+ */
 export function cpuSeconds(pid: number | undefined): number {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean);
-  return [String(pid), ...children].reduce((sum, id) => sum + processCpuSeconds(id), 0);
+  return [pid, ...childrenOf(pid)].reduce((sum: number, id) => sum + processCpuSeconds(id), 0);
+}
+
+const childrenOf = (pid: number | undefined) =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean).map(Number);
+
+/** The same, with the jobs and all other processes that the server or one of its children has started, and that have ended. */
+export function treeCpuSeconds(pid: number | undefined): number {
+  return [pid, ...childrenOf(pid)].reduce((sum: number, id) => sum + processCpuSeconds(id, { withChildren: true }), 0);
 }
 
 /** Zero for a process that has ended, as an ssh does that the server had started. */
-function processCpuSeconds(pid: string): number {
-  const stat = readProcessFile(pid, 'stat');
-  const [user = 0, system = 0] = stat
+function processCpuSeconds(pid: number | undefined, { withChildren = false } = {}): number {
+  const stat = readProcessFile(Number(pid), 'stat');
+  // User and system time, and then those of the children that have ended.
+  const ticks = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
-    .slice(11, 13);
-  return (Number(user) + Number(system)) / 100;
+    .slice(11, withChildren ? 15 : 13);
+  return ticks.reduce((sum, tick) => sum + Number(tick), 0) / 100;
 }
 
 /** Keeps one core busy. Returns the processor time that this process got. */

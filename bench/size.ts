@@ -22,6 +22,8 @@ export interface Size {
   endingJobs: number;
   /** Jobs that are started with and without a sandbox in a round. */
   isolatedJobs: number;
+  /** Jobs that do nothing, in a round. */
+  shortJobs: number;
   /** Users of the mixed load, and the jobs of each. */
   users: number;
   jobsPerUser: number;
@@ -48,6 +50,7 @@ export const fullSize: Size = {
   commandCountSeconds: 10,
   endingJobs: 10,
   isolatedJobs: 40,
+  shortJobs: 150,
   users: 2000,
   jobsPerUser: 20,
   pagingUsers: 200,
@@ -73,6 +76,7 @@ export const smokeSize: Size = {
   commandCountSeconds: 1,
   endingJobs: 2,
   isolatedJobs: 2,
+  shortJobs: 4,
   users: 10,
   jobsPerUser: 20,
   pagingUsers: 2,

@@ -24,7 +24,7 @@ const maxOldBuilds = 5;
 /** Modules that start as a process or a thread. */
 const entryPoints = [
   'src/cli/program.ts',
-  'src/engines/local/supervisor.ts',
+  'src/engines/local/supervisor/supervisor.ts',
   'src/shell/spawn-server.ts',
   'src/store/ledger/verify-thread.ts',
 ];

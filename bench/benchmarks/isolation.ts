@@ -4,7 +4,10 @@ import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BatchIsolation } from '../../src/engines/batch/resolve-isolation.ts';
 import type { EngineJob } from '../../src/engines/engine.ts';
-import { type RunSettings, runJob } from '../../src/engines/local/run-job.ts';
+import { createPipeStock } from '../../src/engines/local/supervisor/pipe-stock.ts';
+import { createPrivateFiles } from '../../src/engines/local/supervisor/private-files.ts';
+import { type RunSettings, runJob } from '../../src/engines/local/supervisor/run-job.ts';
+import { createLimitWatcher } from '../../src/engines/local/supervisor/watch-limits.ts';
 import { buildSlurmScript } from '../../src/engines/slurm/steps.ts';
 import { localSandbox, slurmIsolation } from '../../test/support/bubblewrap.ts';
 import type { Benchmark } from '../benchmark.ts';
@@ -35,6 +38,9 @@ export const isolation: Benchmark = {
       site: {},
     };
 
+    const limitWatcher = createLimitWatcher();
+    const privateFiles = createPrivateFiles();
+    const pipes = createPipeStock();
     async function runLocalSeconds(settings: Partial<RunSettings>): Promise<number> {
       const startedAt = performance.now();
       const end = await runJob({
@@ -43,9 +49,12 @@ export const isolation: Benchmark = {
         job,
         folder,
         startedAt: Date.now(),
-        stop: new AbortController().signal,
-        isCancellationRequested: async () => false,
-        onStarted: async () => {},
+        findStopRequest: () => null,
+        isEnded: () => false,
+        onStarted: () => undefined,
+        limitWatcher,
+        privateFiles,
+        pipes,
       });
       if (end.outcome !== 'succeeded') throw new Error(end.reason);
       return (performance.now() - startedAt) / 1000;

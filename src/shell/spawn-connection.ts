@@ -14,14 +14,6 @@ export type SpawnRequest =
       environment: Record<string, string>;
       stdin: string | Uint8Array | undefined;
     }
-  | {
-      kind: 'startDetached';
-      id: number;
-      program: string;
-      args: string[];
-      environment: Record<string, string>;
-      logFile: string;
-    }
   | { kind: 'kill'; id: number };
 
 export type SpawnReport =
@@ -29,15 +21,9 @@ export type SpawnReport =
   /** The program could not be started. */
   | { kind: 'failed'; id: number; code: string | undefined; message: string }
   | { kind: 'stdout' | 'stderr'; id: number; bytes: Uint8Array }
-  | { kind: 'closed'; id: number; code: number | null }
-  /** A detached process has sent a message. */
-  | { kind: 'message'; id: number }
-  /** A detached process has ended. */
-  | { kind: 'exited'; id: number; code: number | null; signal: NodeJS.Signals | null };
+  | { kind: 'closed'; id: number; code: number | null };
 
 export interface SpawnObserver {
-  /** Whether the end of the process must be reported before this process can end. */
-  isAwaited: boolean;
   handleReport(report: SpawnReport): void;
   /** The server has ended, or could not be started. */
   handleLoss(cause: Error | undefined): void;
@@ -90,19 +76,18 @@ export function createSpawnConnection(maxResponseMs: number): SpawnConnection {
   }
 
   function updateReference(child: ChildProcess): void {
-    if (observers.values().some(({ isAwaited }) => isAwaited)) child.channel?.ref();
+    if (observers.size > 0) child.channel?.ref();
     else child.channel?.unref();
   }
 
   return {
-    open({ isAwaited, handleReport, handleLoss }) {
+    open({ handleReport, handleLoss }) {
       server ??= startServer();
       const child = server;
       const id = ++lastId;
       let timer: NodeJS.Timeout | undefined;
       observers.set(id, {
         server: child,
-        isAwaited,
         handleReport(report) {
           if (report.kind === 'started') clearTimeout(timer);
           handleReport(report);

@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { killGroup, type SpawnedProcess, spawnOptions } from './process-group.ts';
 import type { SpawnReport, SpawnRequest } from './spawn-connection.ts';
@@ -52,26 +51,6 @@ function start({ id, program, args, environment, stdin }: RequestOf<'start'>): v
   }
 }
 
-/** The process continues when this one ends, which closes the channel for its messages. */
-function startDetached({ id, program, args, environment, logFile }: RequestOf<'startDetached'>): void {
-  const fail = (error: NodeJS.ErrnoException) => send({ kind: 'failed', id, code: error.code, message: error.message });
-  try {
-    const log = openSync(logFile, 'a', 0o600);
-    try {
-      const stdio = ['ignore' as const, log, log, 'ipc' as const];
-      const child = spawn(program, args, { cwd: '/', env: environment, detached: true, stdio });
-      child.on('error', fail);
-      child.on('spawn', () => send({ kind: 'started', id, pid: child.pid }));
-      child.on('message', () => send({ kind: 'message', id }));
-      child.on('exit', (code, signal) => send({ kind: 'exited', id, code, signal }));
-    } finally {
-      closeSync(log);
-    }
-  } catch (error) {
-    fail(error as NodeJS.ErrnoException);
-  }
-}
-
 function kill({ id }: RequestOf<'kill'>): void {
   const child = running.get(id);
   if (child === undefined) return;
@@ -82,7 +61,6 @@ function kill({ id }: RequestOf<'kill'>): void {
 
 process.on('message', (request: SpawnRequest) => {
   if (request.kind === 'start') start(request);
-  else if (request.kind === 'startDetached') startDetached(request);
   else kill(request);
 });
 // Bursar has ended. Processes in progress run to their end, as they would without this one.

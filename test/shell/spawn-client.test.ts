@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
-import { mkdtemp, rename, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { createLocalShell } from '../../src/shell/local-shell.ts';
@@ -42,41 +39,6 @@ function createShell(options = {}) {
   }
   return { sh, readServerPid, startLongCommand };
 }
-
-/** Starts detached processes that send a message, and run until they are told to exit. */
-function createDetachedStarter() {
-  const { startDetached } = createSpawnClient();
-  const script = `
-    import { readFileSync, writeFileSync } from 'node:fs';
-    process.send('ready', undefined, undefined, () => process.disconnect());
-    console.log(process.pid, process.ppid);
-    const file = process.argv[1];
-    const timer = setInterval(() => {
-      try { process.exit(Number(readFileSync(file, 'utf8'))); } catch {}
-    }, 10);`;
-  let messages = 0;
-  async function start() {
-    const folder = await mkdtemp(join(tmpdir(), 'bursar-detached-'));
-    const [logFile, exitFile] = [join(folder, 'log'), join(folder, 'exit')];
-    const { promise: failure, resolve: onExit } = Promise.withResolvers<string | null>();
-    const onMessage = () => void messages++;
-    const argv = [process.execPath, '--input-type=module', '-e', script, exitFile];
-    startDetached({ argv, environment: {}, logFile, onMessage, onExit });
-    const [pid = 0, server = 0] = await until('the process writes to its log', () => {
-      const text = existsSync(logFile) ? readFileSync(logFile, 'utf8') : '';
-      return text.endsWith('\n') && messages > 0 ? text.split(' ').map(Number) : undefined;
-    });
-    const exit = async (code: number) => {
-      await writeFile(`${exitFile}.new`, String(code));
-      await rename(`${exitFile}.new`, exitFile);
-    };
-    return { pid, server, exit, failure };
-  }
-  return { start, messages: () => messages };
-}
-
-/** The id of the session of a process. */
-const readSession = (pid: number) => Number(readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ')[3]);
 
 const toImport = (path: string) => JSON.stringify(new URL(`../../src/shell/${path}`, import.meta.url).href);
 /** For scripts in a process of their own. */
@@ -189,38 +151,6 @@ describe('the spawn server', { concurrency: true }, () => {
     const node = `ulimit -n 100; exec "$0" --input-type=module -e "$1"`;
     const { stdout } = await promisify(execFile)('bash', ['-c', node, process.execPath, script]);
     assert.equal(stdout, 'unavailable EMFILE again\n');
-  });
-
-  test('starts a detached process, and reports its message and its end', async () => {
-    const { start, messages } = createDetachedStarter();
-    const { pid, exit, failure } = await start();
-    assert.deepEqual([messages(), readSession(pid)], [1, pid]);
-    await exit(0);
-    assert.equal(await failure, null);
-    const other = await start();
-    await other.exit(3);
-    assert.equal(await other.failure, 'it ended with 3');
-  });
-
-  test('reports a detached process that cannot be started', async () => {
-    const { startDetached } = createSpawnClient();
-    const failureOf = (argv: string[], logFile: string) =>
-      new Promise<string | null>((onExit) =>
-        startDetached({ argv, environment: {}, logFile, onMessage: () => undefined, onExit }),
-      );
-    assert.match((await failureOf(['/no/such/program'], '/dev/null')) ?? '', /ENOENT/);
-    assert.match((await failureOf([process.execPath], '/tmp')) ?? '', /EISDIR/);
-  });
-
-  test('that ends leaves a detached process running, and its end unknown', async () => {
-    const { start } = createDetachedStarter();
-    const { pid, server, exit, failure } = await start();
-    process.kill(server, 'SIGKILL');
-    assert.equal(await failure, 'the process that started it has ended');
-    await waitUntilGone(server);
-    assert.ok(isRunning(pid));
-    await exit(0);
-    await waitUntilGone(pid);
   });
 
   for (const end of ['returns', 'is killed'])

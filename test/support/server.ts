@@ -1,9 +1,8 @@
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { pino } from 'pino';
 import { loadConfig } from '../../src/config/load.ts';
 import { startBursar } from '../../src/main.ts';
 import { listUserIds } from '../../src/store/identity/users.ts';
-import { shareCompileCache } from './compile-cache.ts';
 import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
 import { registerDatabase, unregisterDatabase, withDatabase } from './database.ts';
 import { checkLog, findTestFile } from './log-secrets.ts';
@@ -19,7 +18,7 @@ export interface ServerOptions {
 }
 
 export interface InProcessOptions extends ServerOptions {
-  /** `local`: supervisors run the jobs of local systems, as in production. For tests about these. Default: `simulated`. */
+  /** `local`: a supervisor runs the jobs of local systems, as in production. For tests about these. Default: `simulated`. */
   engine?: 'simulated' | 'local';
 }
 
@@ -56,8 +55,6 @@ export const firstUsers = { admin: '300001', user: '301330' } as const;
 export async function startServer({ engine = 'simulated', ...options }: InProcessOptions = {}): Promise<TestServer> {
   const { data, environment } = await prepareDataFolder(options);
   const config = loadConfig(environment);
-  if (engine === 'local')
-    for (const name of Object.keys(config.systems)) shareCompileCache(join(data, 'engines', name));
   let log = '';
   const testFile = findTestFile();
   const destination = {

@@ -13,8 +13,8 @@ const defaultCores = 16;
 const schedulers = new Map<string, Map<string, Scheduler>>();
 
 /**
- * Gives local systems the simulated engine, which runs a job as a plain process. A supervisor of the local engine takes 130 ms
- * of CPU time for each job. Files, limits and intervals are those of the configuration.
+ * Gives local systems the simulated engine, which runs a job as a plain process, without the records and sandboxes of
+ * the local engine. Files, limits and intervals are those of the configuration.
  */
 export const createSimulatedBackend: typeof createSystemBackend = (name, options, metrics, tracing) => {
   const backend = createSystemBackend(name, options, metrics, tracing);

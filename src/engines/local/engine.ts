@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { assertNever, BursarError, errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
-import type { StartDetached } from '../../shell/process.ts';
 import type { Engine, MissingJobStatus } from '../engine.ts';
 import type { Account } from '../sandbox/arguments.ts';
 import { createEndedJobs } from './ended-jobs.ts';
@@ -13,6 +12,7 @@ import { signalProcess } from './processes.ts';
 import { claimJob, hasRequest, publishRequest, readStart, requestCancellation } from './records.ts';
 import type { LocalSandbox } from './sandbox.ts';
 import { createScheduler } from './scheduler.ts';
+import type { SupervisorClient } from './supervisor/client.ts';
 
 export interface LocalEngineOptions extends JobLimits {
   /** The folder of the engine's records. No other engine may use it at the same time. */
@@ -23,9 +23,8 @@ export interface LocalEngineOptions extends JobLimits {
   sandbox?: LocalSandbox;
   /** The account that jobs run as; Bursar must then be root. Undefined: the account of Bursar. */
   account?: Account;
-  /** Starts the supervisors. */
-  startDetached: StartDetached;
-  /** The time that a supervisor has, beyond the grace period of its job, before it is killed. */
+  supervisor: SupervisorClient;
+  /** The time that a supervisor has, beyond the grace period of a job, before the engine ends the job. */
   supervisorGraceSeconds?: number;
   now?: () => number;
 }
@@ -45,7 +44,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     killGraceSeconds,
     sandbox,
     account,
-    startDetached,
+    supervisor,
     supervisorGraceSeconds = 15,
     now = Date.now,
   } = options;
@@ -64,8 +63,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     list,
     totalCores: cores,
     settings: { limits, ...(sandbox ? { sandbox } : {}), ...(account ? { account } : {}) },
-    compileCacheFolder: join(directory, '.cache'),
-    startDetached,
+    supervisor,
     onError,
     onChange: () => {
       for (const listener of listeners) listener();
@@ -119,8 +117,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
       mapErrors(signal, async () => {
         const statuses = new Map<string, MissingJobStatus>();
         for (const jobId of missing.keys())
-          if (!(await hasRequest(list.folderFor(jobId))))
-            statuses.set(jobId, { record: 'not_ended', isForgotten: true });
+          if (!hasRequest(list.folderFor(jobId))) statuses.set(jobId, { record: 'not_ended', isForgotten: true });
         return statuses;
       }),
 
@@ -187,12 +184,12 @@ const toRef = (jobId: string) => `local:${jobId}`;
 /** Claims the job so that it never runs. If a supervisor has claimed it before, tells the supervisor to end it. */
 async function cancelJob({ folder }: LocalJob, at: number): Promise<void> {
   if (await claimJob(folder, { kind: 'withdrawn', end: buildCancelledEnd(at) })) return;
-  const start = await readStart(folder);
+  const start = readStart(folder);
   if (typeof start !== 'object' || start.kind !== 'supervised') return;
-  // Record the request before the signal: the supervisor then knows that the owner cancelled, and acts even without the signal.
+  // The supervisor finds the request even without the signal, with which it looks for it at once.
   await requestCancellation(folder);
-  // A stopped process handles SIGTERM only after SIGCONT.
-  await signalProcess(start.supervisor, 'SIGTERM', 'SIGCONT');
+  // A stopped process handles SIGHUP only after SIGCONT.
+  await signalProcess(start.supervisor, 'SIGHUP', 'SIGCONT');
 }
 
 function toObservation({ jobId, state }: Pick<LocalJob, 'jobId' | 'state'>): Observation {

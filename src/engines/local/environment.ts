@@ -22,9 +22,10 @@ export function jobEnvironment(
 }
 
 /** Must not contain a job id, or the supervisor would be taken for a process of the job. */
-export function supervisorEnvironment(compileCacheFolder: string): Record<string, string> {
-  // The compile cache halves the start-up time.
-  return { PATH: process.env.PATH ?? defaultPath, NODE_COMPILE_CACHE: compileCacheFolder };
+export function supervisorEnvironment(): Record<string, string> {
+  const { PATH = defaultPath, NODE_COMPILE_CACHE } = process.env;
+  // Files of a job that hang in the kernel keep a thread each.
+  return { PATH, UV_THREADPOOL_SIZE: '16', ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) };
 }
 
 /** The job's folder for temporary files, outside its working directory so that it is not part of the results. */

@@ -7,6 +7,7 @@ import { createLocalEngine } from './engine.ts';
 import { resolveLocalIsolation } from './resolve-isolation.ts';
 import type { LocalSandbox } from './sandbox.ts';
 import { type LocalSettings, localSchema } from './schema.ts';
+import { createSupervisorClient } from './supervisor/client.ts';
 
 export const localEngine: EngineDefinition<LocalSettings, LocalSandbox> = {
   schema: localSchema,
@@ -21,12 +22,13 @@ export const localEngine: EngineDefinition<LocalSettings, LocalSandbox> = {
 
   resolveIsolation: resolveLocalIsolation,
 
-  createBackend({ name, system, dataFolder, workspaceFolder, isolation, protectedFiles, spawnClient }) {
+  createBackend({ name, system, dataFolder, workspaceFolder, isolation, protectedFiles }) {
     const { memoryMb, outputKb, killGraceSeconds, cores = availableParallelism() } = system.engine;
     const { sandbox, account } = isolation;
-    const { startDetached } = spawnClient;
+    const directory = join(dataFolder, 'engines', name);
+    const supervisor = createSupervisorClient({ logFile: `${directory}.supervisor.log` });
     const options = {
-      ...{ directory: join(dataFolder, 'engines', name), cores, memoryMb, outputKb, killGraceSeconds, startDetached },
+      ...{ directory, cores, memoryMb, outputKb, killGraceSeconds, supervisor },
       ...(sandbox ? { sandbox } : {}),
       ...(account ? { account } : {}),
     };

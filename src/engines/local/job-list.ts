@@ -1,9 +1,10 @@
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { errnoCode } from '../../domain/errors.ts';
 import type { EngineJob } from '../engine.ts';
 import { createJobQueue, type JobQueue } from './job-queue.ts';
 import { createStateReader, type LocalJobState, type StateReaderOptions } from './job-state.ts';
-import { hasRequest, hasSupervisorLog, listRecordedJobs, readRequest, removeJobFolder } from './records.ts';
+import { hasRequest, isOffered, listRecordedJobs, readRequest, removeJobFolder } from './records.ts';
 
 export interface LocalJob {
   jobId: string;
@@ -81,7 +82,7 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
 
   async function read(jobId: string): Promise<LocalJob> {
     const folder = folderFor(jobId);
-    const request = await readRequest(folder);
+    const request = readRequest(folder);
     const isReadable = typeof request === 'object';
     const job = isReadable ? request.job : null;
     let state = await readJobState({ folder, jobId, job });
@@ -106,6 +107,8 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
     async loadAll() {
       const loaded: LocalJob[] = [];
       for (const jobId of await listRecordedJobs(directory)) {
+        // There may be thousands, and reading them is synchronous.
+        await setImmediate();
         try {
           loaded.push(await read(jobId));
         } catch (error) {
@@ -115,7 +118,7 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
       for (const job of loaded.sort((a, b) => a.sequence - b.sequence)) {
         add(job);
         // An earlier process may have started a supervisor that has not claimed the job yet.
-        if (queued.has(job) && (await hasSupervisorLog(job.folder))) watch(job);
+        if (queued.has(job) && isOffered(job.folder)) watch(job);
       }
     },
 
@@ -125,7 +128,7 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
       try {
         job.state = await readJobState(job);
         // The record was removed by hand: the engine no longer has this job.
-        if (job.state.kind === 'queued' && !(await hasRequest(job.folder))) jobs.delete(job.jobId);
+        if (job.state.kind === 'queued' && !hasRequest(job.folder)) jobs.delete(job.jobId);
       } catch (error) {
         onError(`job ${job.jobId} cannot be read (${errnoCode(error)})`);
         watch(job);
@@ -148,7 +151,7 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
     async forget(jobId) {
       const job = jobs.get(jobId);
       if (job?.state.kind !== 'finished') return;
-      await removeJobFolder(job.folder);
+      removeJobFolder(job.folder);
       jobs.delete(jobId);
     },
 

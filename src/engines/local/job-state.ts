@@ -3,12 +3,12 @@ import { removeTree } from '../../files/workspaces/remove-tree.ts';
 import type { EngineJob } from '../engine.ts';
 import { scratchFolder } from './environment.ts';
 import { buildLostEnd, type JobLimits } from './job-end.ts';
-import { monotonicNowMs } from './monotonic-clock.ts';
 import { buildOverdueEnd, findOverdue } from './overdue-job.ts';
 import type { JobProcessSelector } from './process-table.ts';
-import { hasProcesses, killJob, killProcess, signalProcess } from './processes.ts';
+import { hasProcesses, killJob, signalProcess } from './processes.ts';
 import {
   claimJob,
+  monotonicNowMs,
   readCancellation,
   readEnd,
   readGroup,
@@ -49,7 +49,7 @@ export function createStateReader({ limits, supervisorGraceSeconds, now }: State
   /** Whether the disk has taken records for as long as a supervisor gets, so that it does not wait for the disk. */
   async function hadSpaceToRecord(folder: string): Promise<boolean> {
     try {
-      await (await reserveEnd(folder)).discard();
+      (await reserveEnd(folder)).discard();
     } catch {
       diskRefusedAtMs = monotonicNowMs();
     }
@@ -64,9 +64,9 @@ export function createStateReader({ limits, supervisorGraceSeconds, now }: State
     const { folder } = recorded;
     const endAsLost = (reason: string, startedAt: number | null) =>
       endOrphanedJob(recorded, buildLostEnd(reason, startedAt, now()));
-    const start = await readStart(folder);
+    const start = readStart(folder);
     if (start === 'absent') return { kind: 'queued' };
-    const end = await readEnd(folder);
+    const end = readEnd(folder);
     if (typeof end === 'object') return { kind: 'finished', end };
     if (start === 'damaged') return endAsLost('its start record is damaged', null);
     if (start.kind === 'withdrawn') return { kind: 'finished', end: await recordEnd(folder, start.end) };
@@ -75,21 +75,24 @@ export function createStateReader({ limits, supervisorGraceSeconds, now }: State
     // A job can stop its supervisor. Here it continues.
     if (!(await signalProcess(supervisor, 'SIGCONT')))
       return endAsLost('its supervisor died (was the machine restarted?)', startedAt);
-    const overdueEnd = await takeOverIfOverdue(recorded, start);
-    return overdueEnd === null ? { kind: 'running', startedAt } : endOrphanedJob(recorded, overdueEnd);
+    const overdueEnd = await findOverdueEnd(recorded, start);
+    if (overdueEnd === null) return { kind: 'running', startedAt };
+    const state = await endOrphanedJob(recorded, overdueEnd);
+    // The job may have stopped it again. It has other jobs too.
+    await signalProcess(supervisor, 'SIGCONT');
+    return state;
   }
 
   /**
-   * A job can stop its supervisor again and again, and a supervisor can hang. If the job should have ended long ago, kills
-   * the supervisor and returns the end of the job, of which processes may be left. Returns null if the supervisor may still
-   * end the job by itself.
+   * A job can stop its supervisor again and again, and a supervisor can hang. If the job should have ended long ago, returns its
+   * end. Returns null if the supervisor may still end the job by itself.
    */
-  async function takeOverIfOverdue(recorded: RecordedJob, start: SupervisedStart): Promise<JobEnd | null> {
+  async function findOverdueEnd(recorded: RecordedJob, start: SupervisedStart): Promise<JobEnd | null> {
     const { folder, job } = recorded;
     if (job === null) return null;
-    const { supervisor, startedAt, startedAtMonotonicMs } = start;
+    const { startedAt, startedAtMonotonicMs } = start;
     const elapsedMs = startedAtMonotonicMs === undefined ? now() - startedAt : monotonicNowMs() - startedAtMonotonicMs;
-    const cancelledAtMs = await readCancellation(folder);
+    const cancelledAtMs = readCancellation(folder);
     const sinceCancellationMs = typeof cancelledAtMs === 'number' ? monotonicNowMs() - cancelledAtMs : null;
     const overdue = findOverdue(elapsedMs - job.runtimeSeconds * 1000, sinceCancellationMs);
     const allowedMs = (limits.killGraceSeconds + supervisorGraceSeconds) * 1000;
@@ -97,7 +100,6 @@ export function createStateReader({ limits, supervisorGraceSeconds, now }: State
     // A job without processes has ended, and its supervisor knows how. It may be waiting for space on the disk.
     const isEnding = !(await hasProcesses(await readSelector(recorded)));
     if (isEnding && (overdue.overdueMs < allowedMs + recordingMs || !(await hadSpaceToRecord(folder)))) return null;
-    if (!(await killProcess(supervisor))) return null;
     return buildOverdueEnd(overdue, job, limits, { startedAt, endedAt: Math.max(startedAt, now()), elapsedMs });
   }
 
@@ -113,7 +115,10 @@ export function createStateReader({ limits, supervisorGraceSeconds, now }: State
   };
 }
 
-/** Ends a job without a supervisor. The supervisor may have recorded an end just before it died: the first end wins. */
+/**
+ * Ends a job whose supervisor has died or does not respond. The supervisor may have recorded an end just before: the first end
+ * wins. It is not killed, because it runs other jobs too. If it continues, it does not start a job that has an end.
+ */
 async function endOrphanedJob(recorded: RecordedJob, end: JobEnd): Promise<LocalJobState> {
   await killJob(await readSelector(recorded));
   if (recorded.job !== null) await removeTree(scratchFolder(recorded.job));
@@ -121,7 +126,7 @@ async function endOrphanedJob(recorded: RecordedJob, end: JobEnd): Promise<Local
 }
 
 async function readSelector({ folder, jobId }: RecordedJob): Promise<JobProcessSelector> {
-  const group = await readGroup(folder);
+  const group = readGroup(folder);
   if (typeof group === 'string') return { jobId, leader: null };
   const { isSandboxed = false, ...leader } = group;
   return { jobId, leader, isSandboxed };

@@ -27,5 +27,11 @@ export interface FoundProcesses {
 export interface ProcessTable {
   /** Returns null if there is no such process. */
   read(pid: number): Promise<{ mark: string; isZombie: boolean } | null>;
-  findJobProcesses(job: JobProcessSelector): Promise<FoundProcesses>;
+  /** Reads all processes, for any number of jobs. */
+  scan(): Promise<ProcessScan>;
+}
+
+/** The processes at the time of a scan. */
+export interface ProcessScan {
+  findJobProcesses(job: JobProcessSelector): FoundProcesses;
 }

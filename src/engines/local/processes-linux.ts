@@ -11,25 +11,30 @@ export const linuxProcesses: ProcessTable = {
     return readStat(pid);
   },
 
-  async findJobProcesses({ jobId, leader, isSandboxed }) {
-    const group = leader === null ? null : jobGroup(leader.pid, leader.mark);
-    // All processes in a sandbox descend from its leader. Another job could have given itself the id of this one.
-    const searchesEnvironments = !isSandboxed || leader === null;
+  async scan() {
     const stats = readStats();
     const children = Map.groupBy(stats.entries(), ([, { parent }]) => parent);
-    const found = new Set<number>();
-    const add = (pid: number) => {
-      if (found.has(pid)) return;
-      found.add(pid);
-      for (const [child] of children.get(pid) ?? []) add(child);
+    let jobIds: Map<string, number[]> | undefined;
+    return {
+      findJobProcesses({ jobId, leader, isSandboxed }) {
+        const group = leader === null ? null : jobGroup(leader.pid, leader.mark);
+        const found = new Set<number>();
+        const add = (pid: number) => {
+          if (found.has(pid)) return;
+          found.add(pid);
+          for (const [child] of children.get(pid) ?? []) add(child);
+        };
+        for (const [pid, stat] of stats)
+          if (!stat.isZombie && group !== null && (stat.group === group || stat.session === group)) add(pid);
+        // All processes in a sandbox descend from its leader. Another job could have given itself the id of this one.
+        if (!isSandboxed || leader === null) {
+          jobIds ??= readJobIds(stats);
+          for (const pid of jobIds.get(jobId) ?? []) add(pid);
+        }
+        const processes = [...found].filter((pid) => stats.get(pid)?.isZombie === false);
+        return { group, processes: processes.map((pid) => ({ pid, residentKib: readResidentKib(pid) })) };
+      },
     };
-    for (const [pid, stat] of stats) {
-      if (stat.isZombie) continue;
-      const isMember = group !== null && (stat.group === group || stat.session === group);
-      if (isMember || (searchesEnvironments && hasJobId(pid, jobId))) add(pid);
-    }
-    const processes = [...found].filter((pid) => stats.get(pid)?.isZombie === false);
-    return { group, processes: processes.map((pid) => ({ pid, residentKib: readResidentKib(pid) })) };
   },
 };
 
@@ -80,9 +85,19 @@ function readStat(pid: number): Stat | null {
 /** Start times are ticks since boot, so that a mark is unique only together with the boot id. */
 const bootId = `${readOrEmpty('/proc/sys/kernel/random/boot_id').trim()}/`;
 
-/** Processes that left the group and the session still have the environment that they were started with. */
-function hasJobId(pid: number, jobId: string): boolean {
-  return `\0${readOrEmpty(`/proc/${pid}/environ`)}`.includes(`\0BURSAR_JOB_ID=${jobId}\0`);
+/**
+ * Maps the ids of jobs to processes: those that left the group and the session of their job still have the environment that they
+ * were started with.
+ */
+function readJobIds(stats: ReadonlyMap<number, Stat>): Map<string, number[]> {
+  const jobIds = new Map<string, number[]>();
+  for (const [pid, { isZombie }] of stats) {
+    if (isZombie) continue;
+    const environment = `\0${readOrEmpty(`/proc/${pid}/environ`)}`;
+    for (const [, jobId = ''] of environment.matchAll(/\0BURSAR_JOB_ID=([^\0]*)(?=\0)/g))
+      jobIds.set(jobId, [...(jobIds.get(jobId) ?? []), pid]);
+  }
+  return jobIds;
 }
 
 function readResidentKib(pid: number): number {

@@ -10,13 +10,17 @@ export const psProcesses: ProcessTable = {
     return (await ps('-p', String(pid))).find((row) => row.pid === pid) ?? null;
   },
 
-  async findJobProcesses({ leader }) {
-    if (leader === null) return { group: null, processes: [] };
+  async scan() {
     const rows = await ps('-A');
-    const leaderRow = rows.find((row) => row.pid === leader.pid);
-    // The pid is reused only after the whole group has ended; then the process has another mark.
-    if (leaderRow !== undefined && leaderRow.mark !== leader.mark) return { group: null, processes: [] };
-    return { group: leader.pid, processes: rows.filter((row) => row.group === leader.pid && !row.isZombie) };
+    return {
+      findJobProcesses({ leader }) {
+        if (leader === null) return { group: null, processes: [] };
+        const leaderRow = rows.find((row) => row.pid === leader.pid);
+        // The pid is reused only after the whole group has ended; then the process has another mark.
+        if (leaderRow !== undefined && leaderRow.mark !== leader.mark) return { group: null, processes: [] };
+        return { group: leader.pid, processes: rows.filter((row) => row.group === leader.pid && !row.isZombie) };
+      },
+    };
   },
 };
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoCode } from '../../domain/errors.ts';
-import type { JobProcessSelector, ProcessId, ProcessTable } from './process-table.ts';
+import type { FoundProcesses, JobProcessSelector, ProcessId, ProcessScan, ProcessTable } from './process-table.ts';
 import { linuxProcesses } from './processes-linux.ts';
 import { psProcesses } from './processes-ps.ts';
 
@@ -34,19 +34,26 @@ export async function signalProcess(id: ProcessId, ...signals: NodeJS.Signals[])
   return true;
 }
 
-/** Kills a process and waits until it has ended. Returns false if it has not (it hangs in the kernel). */
-export function killProcess(id: ProcessId, timeoutMs = 5_000): Promise<boolean> {
-  return retryUntil(timeoutMs, async () => !(await signalProcess(id, 'SIGKILL')));
+export function scanProcesses(): Promise<ProcessScan> {
+  return table.scan();
+}
+
+async function findJobProcesses(job: JobProcessSelector): Promise<FoundProcesses> {
+  return (await table.scan()).findJobProcesses(job);
 }
 
 export async function hasProcesses(job: JobProcessSelector): Promise<boolean> {
-  return (await table.findJobProcesses(job)).processes.length > 0;
+  return (await findJobProcesses(job)).processes.length > 0;
 }
 
 /** Adds up the resident memory of all processes of the job. Shared memory is counted once for each process. */
-export async function readResidentKib(job: JobProcessSelector): Promise<number> {
-  const { processes } = await table.findJobProcesses(job);
-  return processes.reduce((sum, { residentKib }) => sum + residentKib, 0);
+export function readResidentKib(scan: ProcessScan, job: JobProcessSelector): number {
+  return scan.findJobProcesses(job).processes.reduce((sum, { residentKib }) => sum + residentKib, 0);
+}
+
+/** Waits until a process has ended. Returns false at the timeout. */
+export function waitForProcessEnd(id: ProcessId, timeoutMs: number): Promise<boolean> {
+  return retryUntil(timeoutMs, async () => !(await isAlive(id)));
 }
 
 /** Sends SIGTERM to all processes of the job and waits until they have ended. Returns false at the timeout. */
@@ -54,7 +61,7 @@ export async function terminateJob(job: JobProcessSelector, timeoutMs: number): 
   if (job.isSandboxed && job.leader !== null) return terminateSandbox(job, job.leader.pid, timeoutMs);
   // A stopped process handles SIGTERM only after SIGCONT.
   await signalJob(job, 'SIGTERM', 'SIGCONT').catch(() => 0);
-  return retryUntil(timeoutMs, async () => (await table.findJobProcesses(job)).processes.length === 0);
+  return retryUntil(timeoutMs, async () => (await findJobProcesses(job)).processes.length === 0);
 }
 
 /**
@@ -63,7 +70,7 @@ export async function terminateJob(job: JobProcessSelector, timeoutMs: number): 
  */
 async function terminateSandbox(job: JobProcessSelector, bubblewrap: number, timeoutMs: number): Promise<boolean> {
   const findInside = async () =>
-    (await table.findJobProcesses(job)).processes.map(({ pid }) => pid).filter((pid) => pid !== bubblewrap);
+    (await findJobProcesses(job)).processes.map(({ pid }) => pid).filter((pid) => pid !== bubblewrap);
   sendSignal(bubblewrap, 'SIGSTOP');
   for (const pid of await findInside().catch(() => [])) {
     sendSignal(pid, 'SIGTERM');
@@ -87,7 +94,7 @@ export async function killJob(job: JobProcessSelector, timeoutMs = 5_000): Promi
 
 /** Signals all processes of the job. Returns their number. */
 async function signalJob(job: JobProcessSelector, ...signals: NodeJS.Signals[]): Promise<number> {
-  const { group, processes } = await table.findJobProcesses(job);
+  const { group, processes } = await findJobProcesses(job);
   for (const signal of signals) {
     // Signal the group in one call, so that no process escapes by forking; then those that left the group.
     if (group !== null) sendSignal(-group, signal);

@@ -1,4 +1,5 @@
-import { access, readdir, readFile, rm, rmdir } from 'node:fs/promises';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { readdir, rm, rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
@@ -11,10 +12,10 @@ import {
   type ReservedFile,
   removeFolder,
   replaceFile,
+  replaceFileUnsynced,
   reserveFile,
   writeOnce,
 } from './durable-files.ts';
-import { monotonicNowMs } from './monotonic-clock.ts';
 import type { JobProcessSelector, ProcessId } from './process-table.ts';
 import { processExists } from './processes.ts';
 
@@ -23,6 +24,7 @@ import { processExists } from './processes.ts';
  * each one complete or absent:
  *
  *   request.json   the engine has accepted the job (the folder appears together with this file)
+ *   offered        a supervisor may have been told to run the job
  *   start.json     the job is claimed: by the one supervisor that may run it, or by a cancellation
  *   group.json     the job's process group
  *   cancel         when the cancellation of the job was requested
@@ -31,7 +33,22 @@ import { processExists } from './processes.ts';
  * The first process to write start.json or exit.json wins, and the file never changes: a job runs at most once and has
  * one end, however many processes try.
  */
-const files = { request: 'request.json', start: 'start.json', group: 'group.json', cancel: 'cancel', end: 'exit.json' };
+const files = {
+  request: 'request.json',
+  offered: 'offered',
+  start: 'start.json',
+  group: 'group.json',
+  cancel: 'cancel',
+  end: 'exit.json',
+};
+
+/**
+ * Milliseconds since the boot of this machine, without times of suspension. All processes of the machine have the same
+ * value, and a change of the wall clock does not affect it.
+ */
+export function monotonicNowMs(): number {
+  return Number(process.hrtime.bigint() / 1_000_000n);
+}
 
 export interface RequestRecord {
   /** The position in the order of submission, across restarts. */
@@ -51,13 +68,13 @@ export type GroupRecord = ProcessId & Pick<JobProcessSelector, 'isSandboxed'>;
 /** `damaged`: the file exists, but the engine did not write it like this. */
 export type RecordOrProblem<T> = T | 'absent' | 'damaged';
 
-export const readRequest = (folder: string): Promise<RecordOrProblem<RequestRecord>> =>
+export const readRequest = (folder: string): RecordOrProblem<RequestRecord> =>
   readRecord(join(folder, files.request), (value): value is RequestRecord => isRequest(value, basename(folder)));
-export const readStart = (folder: string): Promise<RecordOrProblem<StartRecord>> =>
+export const readStart = (folder: string): RecordOrProblem<StartRecord> =>
   readRecord(join(folder, files.start), isStart);
-export const readGroup = (folder: string): Promise<RecordOrProblem<GroupRecord>> =>
+export const readGroup = (folder: string): RecordOrProblem<GroupRecord> =>
   readRecord(join(folder, files.group), isGroup);
-export const readEnd = (folder: string): Promise<RecordOrProblem<JobEnd>> => readRecord(join(folder, files.end), isEnd);
+export const readEnd = (folder: string): RecordOrProblem<JobEnd> => readRecord(join(folder, files.end), isEnd);
 
 /** After success a durable record of the job exists. An existing record is not changed. */
 export function publishRequest(folder: string, request: RequestRecord): Promise<void> {
@@ -69,8 +86,9 @@ export function claimJob(folder: string, start: StartRecord): Promise<boolean> {
   return writeOnce(join(folder, files.start), JSON.stringify(start));
 }
 
-export function recordGroup(folder: string, group: GroupRecord): Promise<void> {
-  return replaceFile(join(folder, files.group), JSON.stringify(group));
+/** Not durable: no process outlives a power failure. */
+export function recordGroup(folder: string, group: GroupRecord): void {
+  replaceFileUnsynced(join(folder, files.group), JSON.stringify(group));
 }
 
 /** More than an end record needs, and no more than a file occupies on most file systems. */
@@ -86,7 +104,7 @@ export async function recordEnd(folder: string, end: JobEnd, reserved?: Reserved
   const path = join(folder, files.end);
   const content = JSON.stringify(end);
   if (await (reserved === undefined ? writeOnce(path, content) : reserved.writeOnce(content))) return end;
-  const earlierEnd = await readEnd(folder);
+  const earlierEnd = readEnd(folder);
   if (typeof earlierEnd === 'object') return earlierEnd;
   // The existing file is damaged.
   await replaceFile(path, JSON.stringify(end));
@@ -99,23 +117,20 @@ export async function requestCancellation(folder: string): Promise<void> {
 }
 
 /** Returns when the cancellation was first requested, by `monotonicNowMs`. */
-export const readCancellation = (folder: string): Promise<RecordOrProblem<number>> =>
+export const readCancellation = (folder: string): RecordOrProblem<number> =>
   readRecord(join(folder, files.cancel), (value) => typeof value === 'number');
 
-export async function isCancellationRequested(folder: string): Promise<boolean> {
-  return exists(join(folder, files.cancel));
+export const isCancellationRequested = (folder: string) => existsSync(join(folder, files.cancel));
+export const isEnded = (folder: string) => existsSync(join(folder, files.end));
+
+export const hasRequest = (folder: string) => existsSync(join(folder, files.request));
+
+/** Call this before a supervisor is told to run the job. Not durable: no supervisor outlives a power failure. */
+export function recordOffer(folder: string): void {
+  closeSync(openSync(join(folder, files.offered), 'a', 0o600));
 }
 
-export function hasRequest(folder: string): Promise<boolean> {
-  return exists(join(folder, files.request));
-}
-
-/** The output of the supervisors of a job. It is created before the first one is started. */
-export const supervisorLogPath = (folder: string) => join(folder, 'supervisor.log');
-
-export function hasSupervisorLog(folder: string): Promise<boolean> {
-  return exists(supervisorLogPath(folder));
-}
+export const isOffered = (folder: string) => existsSync(join(folder, files.offered));
 
 /** Removes all records of a job atomically, so that a late supervisor never finds a request without its claim. */
 export const removeJobFolder = removeFolder;
@@ -141,15 +156,15 @@ async function cleanUpJobFolder(folder: string): Promise<boolean> {
     // A supervisor that was started before a restart may still be writing its file.
     if (pid !== null && !processExists(pid)) await rm(join(folder, name), { force: true });
   }
-  if ((await hasRequest(folder)) || (await exists(join(folder, files.start)))) return true;
+  if (hasRequest(folder) || existsSync(join(folder, files.start))) return true;
   await rmdir(folder).catch(() => {});
   return false;
 }
 
-async function readRecord<T>(path: string, isValid: (value: unknown) => value is T): Promise<RecordOrProblem<T>> {
+function readRecord<T>(path: string, isValid: (value: unknown) => value is T): RecordOrProblem<T> {
   let text: string;
   try {
-    text = await readFile(path, 'utf8');
+    text = readFileSync(path, 'utf8');
   } catch (error) {
     if (errnoCode(error) === 'ENOENT') return 'absent';
     if (errnoCode(error) === 'EISDIR') return 'damaged';
@@ -162,12 +177,6 @@ async function readRecord<T>(path: string, isValid: (value: unknown) => value is
     return 'damaged';
   }
 }
-
-const exists = (path: string) =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;

@@ -3,10 +3,10 @@ import { constants } from 'node:os';
 import { isInside } from '../../domain/systems/isolation.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { type Account, type HiddenPath, isVisible, sandboxArguments } from '../sandbox/arguments.ts';
-import { findHiddenPaths, findPrivateFiles } from '../sandbox/host.ts';
-import type { Invocation } from './command.ts';
+import { findHiddenPaths } from '../sandbox/host.ts';
 import { scratchFolder } from './environment.ts';
 import type { EndCause, JobLimits, SandboxNotStarted } from './job-end.ts';
+import type { Invocation } from './supervisor/command.ts';
 
 /** How the jobs of a local engine are isolated. It is passed to supervisors as JSON. */
 export interface LocalSandbox {
@@ -30,14 +30,16 @@ export interface JobSandbox {
 /** The descriptor of bubblewrap's status reports. */
 export const statusDescriptor = 3;
 
+/** `privateFiles` are hidden too, those that still exist. */
 export function createJobSandbox(
   settings: LocalSandbox,
   job: EngineJob,
   limits: JobLimits,
   account: Account | undefined,
+  privateFiles: readonly string[],
 ): JobSandbox {
   const { directory } = job.workspace;
-  const hidden: HiddenPath[] = findHiddenPaths([...settings.hidden, ...findPrivateFiles(account)], settings.readOnly);
+  const hidden: HiddenPath[] = findHiddenPaths([...settings.hidden, ...privateFiles], settings.readOnly);
   const view = { readOnly: settings.readOnly, hidden };
   const args = sandboxArguments({
     ...view,

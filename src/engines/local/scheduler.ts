@@ -1,15 +1,14 @@
 import { createSlots } from '../../domain/slots.ts';
-import type { StartDetached } from '../../shell/process.ts';
 import type { JobList, LocalJob } from './job-list.ts';
-import type { RunSettings } from './run-job.ts';
-import { startSupervisor } from './start-supervisor.ts';
+import { recordOffer } from './records.ts';
+import type { SupervisorClient } from './supervisor/client.ts';
+import type { RunSettings } from './supervisor/run-job.ts';
 
 export interface SchedulerOptions {
   list: JobList;
   totalCores: number;
   settings: RunSettings;
-  compileCacheFolder: string;
-  startDetached: StartDetached;
+  supervisor: SupervisorClient;
   onChange(): void;
   onError(message: string): void;
 }
@@ -30,11 +29,8 @@ export interface Scheduler {
 const checkIntervalMs = 500;
 
 export function createScheduler(options: SchedulerOptions): Scheduler {
-  const { list, totalCores, settings, compileCacheFolder, startDetached, onChange, onError } = options;
-  /**
-   * Jobs whose supervisor reports its claim and its end to this process. Supervisors that an earlier process started do not,
-   * nor do those whose spawn server has ended.
-   */
+  const { list, totalCores, settings, supervisor, onChange, onError } = options;
+  /** Jobs whose claim and end the supervisor reports. Supervisors of an earlier process do not, nor does one that was let go. */
   const reporting = new Set<LocalJob>();
   const { run: exclusively } = createSlots({ total: 1 });
   let checkedAt = Number.NEGATIVE_INFINITY;
@@ -57,18 +53,17 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     reporting.add(job);
     list.watch(job);
     list.queued.recordTurn(job);
-    startSupervisor({
-      folder: job.folder,
-      compileCacheFolder,
-      settings,
-      startDetached,
-      onClaim: () => refresh(job),
-      onExit: (failure) => {
-        if (failure !== null) onError(`job ${job.jobId}: ${failure}`);
-        // Until the refresh, the job keeps its cores.
-        refresh(job, () => reporting.delete(job));
-      },
-    });
+    const onEnd = (failure: string | null) => {
+      if (failure !== null) onError(`job ${job.jobId}: ${failure}`);
+      // Until the refresh, the job keeps its cores.
+      refresh(job, () => reporting.delete(job));
+    };
+    try {
+      recordOffer(job.folder);
+      supervisor.run({ folder: job.folder, settings, onClaim: () => refresh(job), onEnd });
+    } catch (error) {
+      onEnd(error instanceof Error ? error.message : String(error));
+    }
   }
 
   function refresh(job: LocalJob, beforeRefresh = () => {}): void {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { JobCommand } from '../../../src/domain/jobs/job.ts';
-import { resolveCommand } from '../../../src/engines/local/command.ts';
 import { jobSearchPath } from '../../../src/engines/local/environment.ts';
+import { resolveCommand } from '../../../src/engines/local/supervisor/command.ts';
 
 let root = '';
 let workspace = '';

@@ -1,19 +1,22 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
 import { createLocalEngine, type LocalEngineOptions } from '../../../src/engines/local/engine.ts';
-import type { StartDetached } from '../../../src/shell/process.ts';
-import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
-import { shareCompileCache } from '../../support/compile-cache.ts';
+import { createSupervisorClient, type SupervisorClient } from '../../../src/engines/local/supervisor/client.ts';
 import { readProcessFile } from '../../support/process-file.ts';
 import { listProcesses } from '../../support/process-list.ts';
 import type { EngineHarness, JobOverrides } from '../engine-harness.ts';
 import { eventually, neverAborted, observeAll } from '../observing.ts';
 
-const spawnClient = createSpawnClient();
+const logFolder = mkdtempSync(join(tmpdir(), 'bursar-supervisor-'));
+process.once('exit', () => rmSync(logFolder, { recursive: true }));
+export const supervisorLog = join(logFolder, 'log');
+/** One supervisor for the jobs of all engines of a test file. */
+export const sharedSupervisor = createSupervisorClient({ logFile: supervisorLog });
 
 export interface LocalHarness extends EngineHarness {
   /** The test's folder, which contains the workspaces. */
@@ -28,17 +31,20 @@ export async function localHarness(
 ): Promise<LocalHarness> {
   const root = await mkdtemp(join(parentFolder, 'bursar-engine-'));
   const directory = join(root, 'records');
-  /** Supervisors whose end is not reported. One that was started for a job that has ended since may not even be a process yet. */
-  let supervisors = 0;
-  const startDetached: StartDetached = ({ onExit, ...process }) => {
-    spawnClient.startDetached({
-      ...process,
-      onExit(failure) {
-        supervisors--;
-        onExit(failure);
-      },
-    });
-    supervisors++;
+  /** Jobs whose end is not reported. One that was sent to a supervisor and has ended since may still be read. */
+  let reporting = 0;
+  const client = overrides.supervisor ?? sharedSupervisor;
+  const supervisor: SupervisorClient = {
+    run({ onEnd, ...job }) {
+      client.run({
+        ...job,
+        onEnd(failure) {
+          reporting--;
+          onEnd(failure);
+        },
+      });
+      reporting++;
+    },
   };
   const options = {
     directory,
@@ -48,10 +54,9 @@ export async function localHarness(
     killGraceSeconds: 1,
     // A supervisor that a busy machine delays is not replaced.
     supervisorGraceSeconds: 600,
-    startDetached,
     ...overrides,
+    supervisor,
   };
-  shareCompileCache(directory);
   let engine = createLocalEngine(options);
   await engine.open(neverAborted);
   return {
@@ -72,7 +77,7 @@ export async function localHarness(
       await engine.close();
       await eventually(
         'all processes of the test have ended',
-        async () => supervisors === 0 && processesMentioning(root).length === 0,
+        async () => reporting === 0 && processesMentioning(root).length === 0,
       );
       await rm(root, { recursive: true, force: true });
     },

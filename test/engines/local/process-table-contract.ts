@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
-import type { ProcessTable } from '../../../src/engines/local/process-table.ts';
+import type { JobProcessSelector, ProcessTable } from '../../../src/engines/local/process-table.ts';
 import { killGroup } from '../../support/attempt.ts';
 import { eventually } from '../observing.ts';
 
@@ -20,6 +20,7 @@ async function withGroup(body: (leader: ChildProcess, pid: number) => Promise<vo
 
 /** The tests of a table, whatever it reads. */
 export function testProcessTable(name: string, table: ProcessTable): void {
+  const find = async (job: JobProcessSelector) => (await table.scan()).findJobProcesses(job);
   describe(`process table: ${name}`, () => {
     test('the mark of a process is stable and unique', async () => {
       const own = await table.read(process.pid);
@@ -33,23 +34,20 @@ export function testProcessTable(name: string, table: ProcessTable): void {
       withGroup(async (leader, pid) => {
         const mark = (await table.read(pid))?.mark ?? '';
         const job = { jobId: 'unknown', leader: { pid, mark } };
-        await eventually('three processes', async () => (await table.findJobProcesses(job)).processes.length === 3);
-        const { group, processes } = await table.findJobProcesses(job);
+        await eventually('three processes', async () => (await find(job)).processes.length === 3);
+        const { group, processes } = await find(job);
         assert.equal(group, pid);
         assert.ok(processes.every(({ residentKib }) => residentKib > 0));
         leader.kill('SIGKILL');
         await once(leader, 'exit');
-        assert.equal((await table.findJobProcesses(job)).processes.length, 2);
-        assert.equal(
-          (await table.findJobProcesses({ jobId: 'unknown', leader: { pid, mark: null } })).processes.length,
-          2,
-        );
+        assert.equal((await find(job)).processes.length, 2);
+        assert.equal((await find({ jobId: 'unknown', leader: { pid, mark: null } })).processes.length, 2);
       }));
 
     test('does not find a group whose leader has another mark', () =>
       withGroup(async (_leader, pid) => {
         const leader = { pid, mark: 'another' };
-        assert.deepEqual(await table.findJobProcesses({ jobId: 'unknown', leader }), { group: null, processes: [] });
+        assert.deepEqual(await find({ jobId: 'unknown', leader }), { group: null, processes: [] });
       }));
   });
 }

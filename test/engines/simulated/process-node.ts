@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import type { Program } from '../../../simulation/nodes.ts';
 import { type EngineJob, startDirectoryOf } from '../../../src/engines/engine.ts';
-import { resolveCommand } from '../../../src/engines/local/command.ts';
+import { resolveCommand } from '../../../src/engines/local/supervisor/command.ts';
 import type { RunningProcess } from '../../../src/shell/process.ts';
 import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
 

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { BursarError } from '../../../../src/domain/errors.ts';
 import type { EngineJob } from '../../../../src/engines/engine.ts';
-import { requestCancellation } from '../../../../src/engines/local/records.ts';
-import { createLocalShell } from '../../../../src/shell/local-shell.ts';
-import { createSpawnClient } from '../../../../src/shell/spawn-client.ts';
-import { assertNoProcessLeft, type LocalHarness, localTest } from '../../../engines/local/harness.ts';
+import { buildLostEnd } from '../../../../src/engines/local/job-end.ts';
+import { processExists } from '../../../../src/engines/local/processes.ts';
+import { recordEnd, recordOffer, requestCancellation } from '../../../../src/engines/local/records.ts';
+import { createSupervisorClient } from '../../../../src/engines/local/supervisor/client.ts';
+import { assertNoProcessLeft, type LocalHarness, localTest, supervisorLog } from '../../../engines/local/harness.ts';
 import {
   eventually,
   neverAborted,
@@ -22,20 +22,18 @@ import {
 } from '../../../engines/observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../../../engines/test-jobs.ts';
 import { isLongRun } from '../../../support/long-run.ts';
-import { until } from '../../../support/until.ts';
+import { listProcesses } from '../../../support/process-list.ts';
 import { queueBehind, queueMany } from './queued-jobs.ts';
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 const supervisorPid = async (h: LocalHarness, job: EngineJob): Promise<number> =>
   (await readJson(join(h.recordOf(job), 'start.json'))).supervisor.pid;
 
-/** Starts a supervisor that the engine under test does not know, as an earlier process may have left one. */
-function startSupervisor(h: LocalHarness, job: EngineJob): ChildProcess {
-  const script = fileURLToPath(import.meta.resolve('../../../../src/engines/local/supervisor.ts'));
-  return spawn(process.execPath, [script, h.recordOf(job), JSON.stringify({ limits: h.options })], {
-    stdio: 'ignore',
-    env: {},
-  });
+/** Tells a supervisor to run a job that the engine under test does not know, as an earlier process may have left one. */
+function startSupervisor(h: LocalHarness, job: EngineJob): Promise<string | null> {
+  const client = createSupervisorClient({ logFile: supervisorLog, maxIdleMs: 0 });
+  const settings = { limits: h.options };
+  return new Promise((onEnd) => client.run({ folder: h.recordOf(job), settings, onClaim: () => undefined, onEnd }));
 }
 
 localTest(
@@ -82,8 +80,8 @@ localTest('another process with the pid of a dead supervisor is not taken for th
 
 localTest('only one of several supervisors runs the job', {}, async (h) => {
   const { holder, queued } = await queueBehind(h, shellLine('echo ran >> runs; sleep 0.2'));
-  const supervisors = [1, 2, 3, 4].map(() => startSupervisor(h, queued));
-  await Promise.all(supervisors.map((supervisor) => once(supervisor, 'exit')));
+  const failures = await Promise.all([1, 2, 3, 4].map(() => startSupervisor(h, queued)));
+  assert.deepEqual(failures, [null, null, null, null]);
   assert.equal((await waitUntilFinished(h.engine, queued.jobId)).outcome, 'succeeded');
   await letFinish(holder);
   assert.equal(await countRuns(queued), 1);
@@ -93,7 +91,7 @@ localTest('counts the cores of a job whose supervisor an earlier process started
   const { holder, queued } = await queueBehind(h, runUntilReleased);
   const last = await h.newJob(runOnce);
   await h.engine.submit(last, neverAborted);
-  startSupervisor(h, queued);
+  void startSupervisor(h, queued);
   await waitUntilRunning(h.engine, queued.jobId);
   assert.match((await h.engine.health(neverAborted)).detail, /^2 of 1 cores in use, 2 running, 1 queued/);
   await letFinish(holder);
@@ -106,10 +104,9 @@ localTest('counts the cores of a job whose supervisor an earlier process started
 
 localTest('every poll reads a job that a supervisor of an earlier process may claim', { cores: 1 }, async (h) => {
   const { last } = await queueMany(h);
-  // Created before a supervisor is started.
-  await writeFile(join(h.recordOf(last), 'supervisor.log'), '');
+  recordOffer(h.recordOf(last));
   const engine = await h.reopen();
-  startSupervisor(h, last);
+  void startSupervisor(h, last);
   const startFile = join(h.recordOf(last), 'start.json');
   await eventually('the supervisor has claimed the job', async () => existsSync(startFile));
   assert.equal((await observeJob(engine, last.jobId))?.kind, 'running');
@@ -119,9 +116,20 @@ localTest('every poll reads a job that a supervisor of an earlier process may cl
 localTest('a job that is cancelled between its claim and its start does not run', {}, async (h) => {
   const { holder, queued } = await queueBehind(h, runOnce);
   await requestCancellation(h.recordOf(queued));
-  startSupervisor(h, queued);
+  void startSupervisor(h, queued);
   const end = await waitUntilFinished(h.engine, queued.jobId);
   assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['cancelled', null, 0]);
+  await letFinish(holder);
+  assert.equal(await countRuns(queued), 0);
+});
+
+localTest('a job that the engine has ended does not start, even if its supervisor continues later', {}, async (h) => {
+  const { holder, queued } = await queueBehind(h, runOnce);
+  const end = buildLostEnd('its supervisor did not respond', null, Date.now());
+  await recordEnd(h.recordOf(queued), end);
+  assert.equal(await startSupervisor(h, queued), null);
+  const { outcome, reason } = await waitUntilFinished(h.engine, queued.jobId);
+  assert.deepEqual([outcome, reason], [end.outcome, end.reason]);
   await letFinish(holder);
   assert.equal(await countRuns(queued), 0);
 });
@@ -133,7 +141,7 @@ localTest('every job runs exactly once although Bursar is killed at random times
   await h.engine.close();
   for (let round = 0; round < (isLongRun ? 15 : 5); round++) {
     for (let n = 0; n < 2; n++) jobs.push(await h.newJob(shellLine(`echo ran >> runs; sleep 0.${round % 4}`)));
-    await writeFile(input, JSON.stringify({ options: h.options, jobs }));
+    await writeFile(input, JSON.stringify({ options: h.options, logFile: supervisorLog, jobs }));
     const bursar = spawn(process.execPath, [host, input], { stdio: ['ignore', 'ignore', 'inherit'] });
     await sleep(120 + Math.random() * 350);
     bursar.kill('SIGKILL');
@@ -145,65 +153,83 @@ localTest('every job runs exactly once although Bursar is killed at random times
   assert.deepEqual(await Promise.all(jobs.map(countRuns)), Array(jobs.length).fill(1));
 });
 
-const spawnClient = createSpawnClient();
-const { startDetached } = spawnClient;
+localTest('if a supervisor with several jobs is killed, they are lost and others run', { cores: 3 }, async (h) => {
+  const killed = await Promise.all([1, 2, 3].map(() => h.newJob(runUntilReleased)));
+  const waiting = await Promise.all([1, 2, 3].map(() => h.newJob(runOnce)));
+  for (const job of [...killed, ...waiting]) await h.engine.submit(job, neverAborted);
+  for (const job of killed) await eventually('the job runs', async () => (await countRuns(job)) === 1);
+  const pids = await Promise.all(killed.map((job) => supervisorPid(h, job)));
+  assert.equal(new Set(pids).size, 1);
+  process.kill(pids[0] ?? 0, 'SIGKILL');
+  for (const job of waiting) assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+  for (const job of killed) {
+    const { outcome, elapsedSeconds } = await waitUntilFinished(h.engine, job.jobId);
+    assert.deepEqual([outcome, elapsedSeconds], ['lost', 0]);
+    await assertNoProcessLeft(job.jobId);
+  }
+  assert.deepEqual(await Promise.all([...killed, ...waiting].map(countRuns)), [1, 1, 1, 1, 1, 1]);
+});
 
-/** Kills the spawn server of the engine. The next job, and the next command, start another one. */
-async function killSpawnServer(): Promise<void> {
-  const shell = createLocalShell({ environment: {}, startProcess: spawnClient.startProcess });
-  const limits = { signal: neverAborted, timeoutMs: 60_000, maxOutputBytes: 100 };
-  // The client may not have noticed yet that the process was killed before: the command is then interrupted.
-  const { stdout } = await until('the process answers', () =>
-    shell.run(['sh', '-c', 'echo $PPID'], limits).catch((error: BursarError) => {
-      if (error.code === 'unavailable') return undefined;
-      throw error;
-    }),
-  );
-  process.kill(Number(stdout), 'SIGKILL');
-}
-
-localTest('a job continues if the process that started its supervisor is killed', { startDetached }, async (h) => {
-  const jobs = [await h.newJob(runUntilReleased), await h.newJob(runUntilReleased)] as const;
-  const [before, after] = jobs;
-  await h.engine.submit(before, neverAborted);
-  await waitUntilRunning(h.engine, before.jobId);
-  await killSpawnServer();
-  await h.engine.submit(after, neverAborted);
-  await waitUntilRunning(h.engine, after.jobId);
-  assert.equal((await observeJob(h.engine, before.jobId))?.kind, 'running');
-  assert.match((await h.engine.health(neverAborted)).detail, /^2 of 4 cores in use, 2 running, 0 queued/);
+localTest('no job runs twice although supervisors are killed at random times', { cores: 3 }, async (h) => {
+  const jobs: EngineJob[] = [];
+  for (let round = 0; round < (isLongRun ? 15 : 4); round++) {
+    for (let n = 0; n < 3; n++) jobs.push(await h.newJob(shellLine(`echo ran >> runs; sleep 0.${round % 4}`)));
+    for (const job of jobs.slice(-3)) await h.engine.submit(job, neverAborted);
+    // Between the start of a supervisor and its claims, or before or after.
+    await sleep(Math.random() * 300);
+    for (const { pid, parent, command } of listProcesses())
+      if (parent === process.pid && command.includes('supervisor.ts')) process.kill(pid, 'SIGKILL');
+    await observeAll(h.engine);
+  }
   for (const job of jobs) {
-    await letFinish(job);
-    assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+    const { outcome } = await waitUntilFinished(h.engine, job.jobId);
+    const runs = await countRuns(job);
+    assert.ok(outcome === 'succeeded' ? runs === 1 : outcome === 'lost' && runs <= 1, `${outcome} after ${runs} runs`);
   }
 });
 
-localTest(
-  'every job runs exactly once although supervisors lose their parent',
-  { cores: 3, startDetached },
-  async (h) => {
-    const jobs: EngineJob[] = [];
-    for (let round = 0; round < (isLongRun ? 8 : 3); round++) {
-      for (let n = 0; n < 2; n++) jobs.push(await h.newJob(shellLine('echo ran >> runs')));
-      for (const job of jobs.slice(-2)) await h.engine.submit(job, neverAborted);
-      // Between the start of a supervisor and its claim, or shortly before or after.
-      await sleep(Math.random() * 200);
-      await killSpawnServer();
-      await observeAll(h.engine);
-    }
-    for (const job of jobs) assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
-    assert.deepEqual(await Promise.all(jobs.map(countRuns)), Array(jobs.length).fill(1));
-  },
-);
+localTest('jobs of the supervisors of two killed servers end beside those of a third', { cores: 3 }, async (h) => {
+  const jobs = await Promise.all([1, 2, 3].map(() => h.newJob(runUntilReleased)));
+  const host = fileURLToPath(import.meta.resolve('./engine-host.ts'));
+  const input = join(h.root, 'input.json');
+  await h.engine.close();
+  for (const count of [1, 2]) {
+    await writeFile(input, JSON.stringify({ options: h.options, logFile: supervisorLog, jobs: jobs.slice(0, count) }));
+    const bursar = spawn(process.execPath, [host, input], { stdio: ['ignore', 'ignore', 'inherit'] });
+    const job = jobs[count - 1] as EngineJob;
+    await eventually('the job runs', async () => (await countRuns(job)) === 1);
+    bursar.kill('SIGKILL');
+    await once(bursar, 'exit');
+  }
+  const engine = await h.reopen();
+  const last = jobs[2] as EngineJob;
+  await engine.submit(last, neverAborted);
+  for (const job of jobs) await waitUntilRunning(engine, job.jobId);
+  const pids = await Promise.all(jobs.map((job) => supervisorPid(h, job)));
+  assert.equal(new Set(pids).size, 3);
+  // Killing one of them affects only its own job.
+  process.kill(pids[0] ?? 0, 'SIGKILL');
+  for (const job of jobs) await letFinish(job);
+  const ends = await Promise.all(jobs.map((job) => waitUntilFinished(engine, job.jobId)));
+  assert.ok(['lost', 'succeeded'].includes(ends[0]?.outcome ?? ''));
+  assert.deepEqual(
+    ends.slice(1).map(({ outcome }) => outcome),
+    ['succeeded', 'succeeded'],
+  );
+  assert.deepEqual(await Promise.all(jobs.map(countRuns)), [1, 1, 1]);
+  for (const pid of pids.slice(0, 2))
+    await eventually('a supervisor whose server has ended exits with its last job', async () => !processExists(pid));
+});
 
 localTest('a closed engine does not keep its process alive, and its jobs continue', {}, async (h) => {
   const job = await h.newJob(runUntilReleased);
   await h.engine.close();
   const program = `
     import { createLocalEngine } from ${JSON.stringify(import.meta.resolve('../../../../src/engines/local/engine.ts'))};
-    import { createSpawnClient } from ${JSON.stringify(import.meta.resolve('../../../../src/shell/spawn-client.ts'))};
+    import { createSupervisorClient } from ${JSON.stringify(import.meta.resolve('../../../../src/engines/local/supervisor/client.ts'))};
     const never = new AbortController().signal;
-    const engine = createLocalEngine({ ...${JSON.stringify(h.options)}, startDetached: createSpawnClient().startDetached });
+    const supervisor = createSupervisorClient({ logFile: ${JSON.stringify(supervisorLog)} });
+    const engine = createLocalEngine({ ...${JSON.stringify(h.options)}, supervisor });
     await engine.open(never);
     await engine.submit(${JSON.stringify(job)}, never);
     while ((await engine.observe(new Map(), never))[0].kind !== 'running');

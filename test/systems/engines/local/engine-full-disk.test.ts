@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineJob } from '../../../../src/engines/engine.ts';
-import { diskRetryMs } from '../../../../src/engines/local/disk-retry.ts';
-import { openOutputs } from '../../../../src/engines/local/output.ts';
+import { diskRetryMs } from '../../../../src/engines/local/supervisor/disk-retry.ts';
+import { openOutputs } from '../../../../src/engines/local/supervisor/output.ts';
+import { createPipeStock } from '../../../../src/engines/local/supervisor/pipe-stock.ts';
 import { type LocalHarness, localHarness } from '../../../engines/local/harness.ts';
 import { eventually, neverAborted, observeAll } from '../../../engines/observing.ts';
 import { mountSmallDisk, type SmallDisk } from '../../../support/small-disk.ts';
@@ -78,9 +79,10 @@ describe('local engine on a full disk', () => {
   });
 
   test('stores all output if space is freed while the reader of the output is suspended', async () => {
-    const [file, pipe] = [join(disk.folder, 'output'), join(disk.folder, 'pipe')];
+    const file = join(disk.folder, 'output');
+    const takePipe = () => createPipeStock().take(disk.folder);
     const fail = () => assert.fail('the output was not stored');
-    const options = { file, pipe, maxBytes: 1_000_000, onExceeded: fail, onFailure: fail };
+    const options = { file, takePipe, maxBytes: 1_000_000, onExceeded: fail, onFailure: fail };
     const [output] = await openOutputs([options]);
     assert.ok(output);
     disk.fill();
@@ -92,7 +94,7 @@ describe('local engine on a full disk', () => {
     const hasWritten = once(writer, 'exit');
     output.startReading();
     await hasWritten;
-    await output.finish(100, async () => {
+    await output.finish(100, () => {
       disk.free();
       // Afterwards, the next attempt to write and the next check of its result are due at the same time.
       setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * diskRetryMs));

@@ -2,11 +2,11 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocalEngine } from '../../../../src/engines/local/engine.ts';
-import { createSpawnClient } from '../../../../src/shell/spawn-client.ts';
+import { createSupervisorClient } from '../../../../src/engines/local/supervisor/client.ts';
 import { neverAborted } from '../../../engines/observing.ts';
 
-const { options, jobs } = JSON.parse(await readFile(process.argv[2] ?? '', 'utf8'));
-const engine = createLocalEngine({ ...options, startDetached: createSpawnClient().startDetached });
+const { options, logFile, jobs } = JSON.parse(await readFile(process.argv[2] ?? '', 'utf8'));
+const engine = createLocalEngine({ ...options, supervisor: createSupervisorClient({ logFile }) });
 await engine.open(neverAborted);
 for (const job of jobs) await engine.submit(job, neverAborted);
 for (;;) {

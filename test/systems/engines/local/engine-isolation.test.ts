@@ -6,9 +6,17 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { LocalSandbox } from '../../../../src/engines/local/sandbox.ts';
+import { createSupervisorClient } from '../../../../src/engines/local/supervisor/client.ts';
 import { sandboxArguments } from '../../../../src/engines/sandbox/arguments.ts';
 import { findHiddenPaths, findPrivateFiles, probeBubblewrap } from '../../../../src/engines/sandbox/host.ts';
-import { type LocalHarness, localHarness, localTest, processesMentioning } from '../../../engines/local/harness.ts';
+import {
+  type LocalHarness,
+  localHarness,
+  localTest,
+  processesMentioning,
+  sharedSupervisor,
+  supervisorLog,
+} from '../../../engines/local/harness.ts';
 import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '../../../engines/observing.ts';
 import { argv, shellLine, writeInput } from '../../../engines/test-jobs.ts';
 import { localSandbox } from '../../../support/bubblewrap.ts';
@@ -56,12 +64,16 @@ localTest(
   },
 );
 
+const orphanSupervisor = createSupervisorClient({ logFile: supervisorLog });
 localTest(
   'a job that gives itself the id of another one is neither measured nor ended with it',
-  { sandbox: localSandbox() },
+  {
+    sandbox: localSandbox(),
+    supervisor: { run: (job) => (job.folder.endsWith('orphan') ? orphanSupervisor : sharedSupervisor).run(job) },
+  },
   async (h) => {
     const other = await h.newJob(shellLine('true'));
-    const orphan = await h.newJob(shellLine('sleep 600'));
+    const orphan = await h.newJob({ jobId: 'orphan', ...shellLine('sleep 600') });
     const wait = 'touch ready; until [ -e go ]; do sleep 0.05; done';
     const start = (id: string) => `BURSAR_JOB_ID=${id} bash -c '${wait}'`;
     const job = await h.newJob(shellLine(`${start(orphan.jobId)} & ${start(other.jobId)} && wait $!`));

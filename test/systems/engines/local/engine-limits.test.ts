@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat, symlink } from 'node:fs/promises';
+import { getPriority } from 'node:os';
 import { join } from 'node:path';
-import { assertNoProcessLeft, type LocalHarness, localTest } from '../../../engines/local/harness.ts';
+import { assertNoProcessLeft, type LocalHarness, localTest, supervisorLog } from '../../../engines/local/harness.ts';
 import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '../../../engines/observing.ts';
 import { argv, shellLine, writeInput } from '../../../engines/test-jobs.ts';
 import { localTestWithAndWithoutIsolation } from './isolated-harness.ts';
@@ -125,8 +126,7 @@ localTestWithAndWithoutIsolation('gives jobs a minimal environment', {}, async (
       BURSAR_CORES_PER_NODE: '3',
       BURSAR_RUNTIME_SECONDS: '600',
     });
-    const supervisorLog = await readFile(join(h.recordOf(job), 'supervisor.log'), 'utf8');
-    assert.equal(supervisorLog, '');
+    assert.equal(await readFile(supervisorLog, 'utf8'), '');
   } finally {
     delete process.env.BURSAR_TEST_SECRET;
   }
@@ -146,6 +146,13 @@ localTestWithAndWithoutIsolation(
     assert.deepEqual((await readdir(join(job.workspace.directory, '..'))).sort(), ['stderr', 'stdout', 'work']);
   },
 );
+
+localTestWithAndWithoutIsolation('jobs have a lower priority than the server', {}, async (h) => {
+  // Linux may give each session, and so each job, an equal part of the CPU: then the priority of its session counts.
+  const untilSession = 'f=/proc/self/autogroup; [ ! -e $f ] || until grep -q "nice 5" $f; do sleep 0.05; done';
+  const { job } = await run(h, shellLine(`nice; ${untilSession}`));
+  assert.equal(Number(await readFile(job.workspace.stdout, 'utf8')), Math.min(19, getPriority() + 5));
+});
 
 localTest('does not write output through a symbolic link', {}, async (h) => {
   const job = await h.newJob(shellLine('echo mine'));

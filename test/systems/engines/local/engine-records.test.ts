@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rm, rmdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { EngineJob } from '../../../../src/engines/engine.ts';
 import { isCancellationRequested, requestCancellation } from '../../../../src/engines/local/records.ts';
+import { createSupervisorClient } from '../../../../src/engines/local/supervisor/client.ts';
 import { localTest } from '../../../engines/local/harness.ts';
 import {
   eventually,
@@ -37,7 +39,7 @@ localTest('a recorded cancellation ends the job even if the signal is lost', {},
 
 localTest('a job whose supervisor cannot be started stays queued and is retried', { cores: 1 }, async (h) => {
   const { holder, queued } = await queueBehind(h, runOnce);
-  const obstacle = join(h.recordOf(queued), 'supervisor.log');
+  const obstacle = join(h.recordOf(queued), 'offered');
   await mkdir(obstacle);
   await letFinish(holder);
   await waitUntilFinished(h.engine, holder.jobId);
@@ -48,6 +50,19 @@ localTest('a job whose supervisor cannot be started stays queued and is retried'
   await rmdir(obstacle);
   assert.equal((await waitUntilFinished(h.engine, queued.jobId)).outcome, 'succeeded');
 });
+
+localTest(
+  'a supervisor that cannot be started is reported, and its job stays queued',
+  { supervisor: createSupervisorClient({ logFile: tmpdir() }) },
+  async (h) => {
+    const job = await h.newJob(runOnce);
+    await h.engine.submit(job, neverAborted);
+    await eventually('the error is reported', async () =>
+      (await h.engine.health(neverAborted)).detail.includes('EISDIR'),
+    );
+    assert.equal((await observeJob(h.engine, job.jobId))?.kind, 'queued');
+  },
+);
 
 localTest('jobs with damaged records are reported as lost, and the engine continues', { cores: 1 }, async (h) => {
   const jobs = await Promise.all(Array.from({ length: 3 }, () => h.newJob(runOnce)));
@@ -90,10 +105,7 @@ localTest('incomplete files of a crash are removed, and no other files', {}, asy
   await writeFile(temporary(2 ** 22 + 1), '{');
   await writeFile(temporary(process.pid), '{');
   const reopened = await h.reopen();
-  assert.deepEqual((await readdir(directory)).filter((name) => !/^\.(cache|health)$/.test(name)).sort(), [
-    job.jobId,
-    'foreign',
-  ]);
+  assert.deepEqual((await readdir(directory)).filter((name) => name !== '.health').sort(), [job.jobId, 'foreign']);
   assert.deepEqual([existsSync(temporary(2 ** 22 + 1)), existsSync(temporary(process.pid))], [false, true]);
   assert.deepEqual(
     (await observeAll(reopened)).map(({ jobId }) => jobId),

@@ -127,8 +127,7 @@ localTest('a poll soon after another one does not read jobs whose supervisors re
       },
     },
     settings: { limits },
-    compileCacheFolder: h.root,
-    startDetached: () => undefined, // a supervisor that takes long to claim its job
+    supervisor: { run: () => undefined }, // takes long to claim its job
     onChange: () => undefined,
   });
   const jobs = [await h.newJob({ jobId: 'started' }), await h.newJob({ jobId: 'claimed-by-another' })];

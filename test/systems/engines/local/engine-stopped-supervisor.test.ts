@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineJob } from '../../../../src/engines/engine.ts';
-import { identifyProcess, killProcess } from '../../../../src/engines/local/processes.ts';
+import { identifyProcess, processExists, waitForProcessEnd } from '../../../../src/engines/local/processes.ts';
 import { requestCancellation } from '../../../../src/engines/local/records.ts';
-import { assertNoProcessLeft, type LocalHarness, localTest } from '../../../engines/local/harness.ts';
+import { createSupervisorClient } from '../../../../src/engines/local/supervisor/client.ts';
+import { assertNoProcessLeft, type LocalHarness, localTest, supervisorLog } from '../../../engines/local/harness.ts';
 import { eventually, neverAborted, observeJob, waitUntilFinished } from '../../../engines/observing.ts';
 import { runOnce, shellLine } from '../../../engines/test-jobs.ts';
 
@@ -76,17 +77,46 @@ for (const [name, line] of [
   });
 }
 
+localTest(
+  'a supervisor that does not claim jobs is replaced, and its other jobs continue',
+  { ...options, cores: 2, supervisor: createSupervisorClient({ logFile: supervisorLog, maxClaimMs: 1000 }) },
+  async (h) => {
+    const stopping = await submit(h, shellLine(stopForEver));
+    await untilReady(stopping);
+    await assertSlotIsFree(h);
+    assert.equal((await observeJob(h.engine, stopping.jobId))?.kind, 'running');
+  },
+);
+
+localTest(
+  'a supervisor without a job ends, and the next job gets another one',
+  { ...options, supervisor: createSupervisorClient({ logFile: supervisorLog, maxIdleMs: 0 }) },
+  async (h) => {
+    const pids: number[] = [];
+    for (let n = 0; n < 2; n++) {
+      const job = await submit(h, runOnce);
+      assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+      pids.push(JSON.parse(await readFile(join(h.recordOf(job), 'start.json'), 'utf8')).supervisor.pid);
+      await eventually('the supervisor ends', async () => !processExists(pids[n] ?? 0));
+    }
+    assert.equal(new Set(pids).size, 2);
+  },
+);
+
 /**
  * Replaces the supervisor of a job by a process that never responds, and lets the job have started 100 s earlier. A supervisor
  * that is only stopped continues when the engine looks at it, and may end the job first.
  */
-async function replaceSupervisor(h: LocalHarness, job: EngineJob): Promise<void> {
+async function replaceSupervisor(h: LocalHarness, job: EngineJob): Promise<ChildProcess> {
   const path = join(h.recordOf(job), 'start.json');
   const { supervisor, startedAtMonotonicMs, ...start } = JSON.parse(await readFile(path, 'utf8'));
-  await killProcess(supervisor);
-  const { pid = 0 } = spawn('sleep', ['600'], { stdio: 'ignore' });
+  process.kill(supervisor.pid, 'SIGKILL');
+  assert.ok(await waitForProcessEnd(supervisor, 60_000));
+  const replacement = spawn('sleep', ['600'], { stdio: 'ignore' });
+  const { pid = 0 } = replacement;
   const replaced = { supervisor: await identifyProcess(pid), startedAtMonotonicMs: startedAtMonotonicMs - 100_000 };
   await writeFile(path, JSON.stringify({ ...start, ...replaced }));
+  return replacement;
 }
 
 for (const [outcome, reason, runtimeSeconds] of [
@@ -97,7 +127,7 @@ for (const [outcome, reason, runtimeSeconds] of [
     const job = await submit(h, { ...shellLine('setsid sleep 600 & touch ready; sleep 601'), runtimeSeconds });
     await untilReady(job);
     await h.engine.close();
-    await replaceSupervisor(h, job);
+    const supervisor = await replaceSupervisor(h, job);
     if (outcome === 'cancelled') await requestCancellation(h.recordOf(job));
     // Longer than a supervisor gets.
     await sleep(1500);
@@ -111,5 +141,6 @@ for (const [outcome, reason, runtimeSeconds] of [
     await assertSlotIsFree(h);
     const reopened = await h.reopen();
     assert.deepEqual(await observeJob(reopened, job.jobId), end);
+    assert.ok(supervisor.kill(), 'the supervisor may have other jobs');
   });
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BursarError } from '../../domain/errors.ts';
-import { toFileSystemError } from '../../files/file-system-errors.ts';
+import { BursarError } from '../../../domain/errors.ts';
+import { toFileSystemError } from '../../../files/file-system-errors.ts';
 
 export const diskRetryMs = 1000;
 
@@ -17,14 +17,14 @@ export function isDiskRefusal(error: unknown): boolean {
 export async function retryWhileDiskRefuses<T>(
   work: () => Promise<T>,
   maxAttempts: number,
-  isCancelled: () => Promise<boolean>,
+  isCancelled: () => boolean,
 ): Promise<T | undefined> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
     } catch (error) {
       if (!isDiskRefusal(error) || attempt === maxAttempts) throw error;
-      if (await isCancelled()) return undefined;
+      if (isCancelled()) return undefined;
       await sleep(diskRetryMs);
     }
   }

@@ -1,9 +1,9 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, join, resolve } from 'node:path';
-import { assertNever } from '../../domain/errors.ts';
-import type { JobCommand } from '../../domain/jobs/job.ts';
-import { isFile, readScriptFile } from '../script-file.ts';
+import { assertNever } from '../../../domain/errors.ts';
+import type { JobCommand } from '../../../domain/jobs/job.ts';
+import { isFile, readScriptFile } from '../../script-file.ts';
 
 export type Invocation = { program: string; args: string[] };
 /** `rejected` is the reason why the job cannot run. */

@@ -1,10 +1,24 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
-import { errnoCode } from '../../domain/errors.ts';
-import type { JobEnd } from '../../domain/jobs/job.ts';
+import { once } from 'node:events';
+import { errnoCode } from '../../../domain/errors.ts';
+import type { JobEnd } from '../../../domain/jobs/job.ts';
+import { buildEndWithoutStart, type EndCause, type SandboxNotStarted } from '../job-end.ts';
+import type { ProcessId } from '../process-table.ts';
+import { identifyProcess, waitForProcessEnd } from '../processes.ts';
+import { statusDescriptor, toJobExit } from '../sandbox.ts';
 import type { Invocation } from './command.ts';
-import { buildEndWithoutStart, type EndCause, type SandboxNotStarted } from './job-end.ts';
 import type { Output } from './output.ts';
-import { statusDescriptor, toJobExit } from './sandbox.ts';
+import { lowerSessionPriority } from './priority.ts';
+
+/** The first process of a job, or the bubblewrap that has started it. */
+export interface StartedProgram {
+  pid: number;
+  /**
+   * Waits until the sandbox of a program that has ended is gone. Returns false if that is not certain, and if there is no
+   * sandbox: other processes of the job may be left.
+   */
+  isSandboxGone(): Promise<boolean>;
+}
 
 /** Starts the job's first process. Returns an error if that fails. */
 export async function startProgram(
@@ -12,12 +26,12 @@ export async function startProgram(
   options: Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid'>,
   outputs: Output[],
   onCause: (cause: EndCause) => void,
-): Promise<ChildProcess | Error> {
+): Promise<StartedProgram | Error> {
   try {
     const stdio = ['ignore' as const, ...outputs.map((output) => output.writeEnd)];
     const child = spawn(program, args, { ...options, stdio, detached: true });
     child.once('exit', (code, signal) => onCause({ kind: 'exited', code, signal }));
-    return await started(child);
+    return { pid: await started(child), isSandboxGone: async () => false };
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
@@ -29,24 +43,37 @@ export async function startSandbox(
   env: Record<string, string>,
   outputs: Output[],
   onCause: (cause: EndCause | SandboxNotStarted) => void,
-): Promise<ChildProcess | Error> {
+): Promise<StartedProgram | Error> {
   try {
     const stdio = ['ignore' as const, ...outputs.map((output) => output.writeEnd), 'pipe' as const];
     // A new session: the job has no terminal into which it could type.
     const child = spawn(program, args, { cwd: '/', env, stdio, detached: true });
     let status = '';
+    let init: Promise<ProcessId> | undefined;
     child.stdio[statusDescriptor]?.on('data', (chunk) => {
       status += chunk;
+      const [, pid] = /"child-pid": (\d+)/.exec(status) ?? [];
+      if (pid !== undefined) init ??= identifyProcess(Number(pid));
     });
     child.once('close', (code, signal) => onCause(toJobExit({ kind: 'exited', code, signal }, status)));
-    return await started(child);
+    return {
+      pid: await started(child),
+      // The first process of a process namespace ends after all others.
+      isSandboxGone: async () => init !== undefined && (await waitForProcessEnd(await init, sandboxEndMs)),
+    };
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
 }
 
-function started(child: ChildProcess): Promise<ChildProcess | Error> {
-  return new Promise((resolve) => child.once('spawn', () => resolve(child)).once('error', resolve));
+/** Longer than the kernel takes to remove a sandbox in which no process hangs. */
+const sandboxEndMs = 500;
+
+async function started(child: ChildProcess): Promise<number> {
+  await once(child, 'spawn');
+  const pid = Number(child.pid);
+  void lowerSessionPriority(pid);
+  return pid;
 }
 
 /** Start errors that the job's command causes. All others are errors of the machine. */

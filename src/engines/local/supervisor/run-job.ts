@@ -1,16 +1,12 @@
-import type { ChildProcess } from 'node:child_process';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, rmdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errnoCode } from '../../domain/errors.ts';
-import type { JobEnd } from '../../domain/jobs/job.ts';
-import { bytesPerKb } from '../../domain/units.ts';
-import { removeTree } from '../../files/workspaces/remove-tree.ts';
-import { type EngineJob, startDirectoryOf } from '../engine.ts';
-import type { Account } from '../sandbox/arguments.ts';
-import { resolveCommand } from './command.ts';
-import { retryWhileDiskRefuses } from './disk-retry.ts';
-import { jobEnvironment, scratchFolder } from './environment.ts';
+import { errnoCode } from '../../../domain/errors.ts';
+import type { JobEnd } from '../../../domain/jobs/job.ts';
+import { bytesPerKb } from '../../../domain/units.ts';
+import { removeTree } from '../../../files/workspaces/remove-tree.ts';
+import { type EngineJob, startDirectoryOf } from '../../engine.ts';
+import type { Account } from '../../sandbox/arguments.ts';
+import { jobEnvironment, scratchFolder } from '../environment.ts';
 import {
   buildEndWithoutStart,
   type EndCause,
@@ -18,16 +14,20 @@ import {
   type JobLimits,
   type SandboxNotStarted,
   toRunOutcome,
-} from './job-end.ts';
+} from '../job-end.ts';
+import type { JobProcessSelector, ProcessId } from '../process-table.ts';
+import { identifyProcess, killJob, terminateJob } from '../processes.ts';
+import { createJobSandbox, type LocalSandbox, readSandboxProblem } from '../sandbox.ts';
+import { resolveCommand } from './command.ts';
+import { retryWhileDiskRefuses } from './disk-retry.ts';
 import { type Output, openOutputs } from './output.ts';
-import type { JobProcessSelector, ProcessId } from './process-table.ts';
-import { identifyProcess, killJob, readResidentKib, terminateJob } from './processes.ts';
-import { createJobSandbox, type LocalSandbox, readSandboxProblem } from './sandbox.ts';
-import { startProgram, startSandbox, toStartFailure } from './start-program.ts';
-import { watchLimits } from './watch-limits.ts';
+import type { PipeStock } from './pipe-stock.ts';
+import type { PrivateFiles } from './private-files.ts';
+import { type StartedProgram, startProgram, startSandbox, toStartFailure } from './start-program.ts';
+import type { LimitWatcher } from './watch-limits.ts';
 import { giveWorkspace } from './workspace-owner.ts';
 
-/** How a supervisor runs its job. It is passed to the supervisor as JSON. */
+/** How the jobs of a system are run. It is passed to the supervisor as JSON. */
 export interface RunSettings {
   limits: JobLimits;
   /** Undefined: the job is not isolated. */
@@ -36,15 +36,22 @@ export interface RunSettings {
   account?: Account;
 }
 
+type StopRequest = Extract<EndCause, { kind: 'stop_requested' }>;
+
 export interface JobRun extends RunSettings {
   job: EngineJob;
-  /** The folder for the named pipes. */
+  /** A folder in which named pipes can be created. */
   folder: string;
   startedAt: number;
-  /** Aborted when the supervisor receives a signal to stop. */
-  stop: AbortSignal;
-  isCancellationRequested(): Promise<boolean>;
-  onStarted(leader: ProcessId): Promise<void>;
+  /** Returns why the job must end: its owner, or somebody who stops the supervisor, wants that. */
+  findStopRequest(): StopRequest | null;
+  /** Whether the engine has ended the job, because the supervisor did not respond for long. */
+  isEnded(): boolean;
+  onStarted(leader: ProcessId): void;
+  /** These are shared by all jobs. */
+  limitWatcher: LimitWatcher;
+  privateFiles: PrivateFiles;
+  pipes: PipeStock;
 }
 
 /**
@@ -54,16 +61,18 @@ export interface JobRun extends RunSettings {
 export async function runJob(run: JobRun): Promise<JobEnd> {
   try {
     for (let attempt = 1; ; attempt++) {
-      const end = await attemptJob(run);
+      const end = await attemptJob(run, attempt);
       if (!('sandboxProblem' in end)) return end;
-      if (attempt === maxSandboxes || (await isStopRequested(run))) {
+      if (attempt === maxSandboxes || run.findStopRequest() !== null) {
         const reason = `its sandbox could not be set up: ${end.sandboxProblem}`;
         return buildEndWithoutStart('node_failed', reason, Date.now());
       }
       await sleep(sandboxRetryMs);
     }
   } finally {
-    await removeTree(scratchFolder(run.job)).catch(() => {});
+    const scratch = scratchFolder(run.job);
+    // Mostly it is empty.
+    await rmdir(scratch).catch(() => removeTree(scratch).catch(() => {}));
   }
 }
 
@@ -79,11 +88,13 @@ interface SandboxFailure {
   sandboxProblem: string;
 }
 
-async function attemptJob(run: JobRun): Promise<JobEnd | SandboxFailure> {
-  const { job, limits, account } = run;
-  const directory = startDirectoryOf(job);
+async function attemptJob(run: JobRun, attempt: number): Promise<JobEnd | SandboxFailure> {
+  const { job, limits, account, privateFiles } = run;
   const env = jobEnvironment(job, account?.name);
-  const sandbox = run.sandbox && createJobSandbox(run.sandbox, job, limits, account);
+  const directory = startDirectoryOf(job);
+  const sandbox =
+    run.sandbox &&
+    createJobSandbox(run.sandbox, job, limits, account, privateFiles.find(account, { mustBeNew: attempt > 1 }));
   const canSee = sandbox?.canSee ?? (async () => true);
   const invocation = await resolveCommand(job.command, { directory, path: env.PATH, canSee });
   if ('rejected' in invocation) return buildEndWithoutStart('rejected', invocation.rejected, Date.now());
@@ -95,18 +106,20 @@ async function attemptJob(run: JobRun): Promise<JobEnd | SandboxFailure> {
     return await openJobOutputs(run, causes);
   };
   // There was space before the claim. If it is gone, the job waits. There are no outputs if it was cancelled meanwhile.
-  const outputs = (await retryWhileDiskRefuses(prepare, maxPreparations, () => isStopRequested(run))) ?? [];
+  const outputs = (await retryWhileDiskRefuses(prepare, maxPreparations, () => run.findStopRequest() !== null)) ?? [];
   try {
-    const byOwner = await run.isCancellationRequested();
-    if (byOwner || run.stop.aborted) {
-      const { outcome, reason } = toRunOutcome({ kind: 'stop_requested', byOwner }, run.job, run.limits);
+    const stopRequest = run.findStopRequest();
+    if (stopRequest !== null) {
+      const { outcome, reason } = toRunOutcome(stopRequest, job, limits);
       return buildEndWithoutStart(outcome, reason, Date.now());
     }
-    const child = await (sandbox === undefined
+    // This end is not recorded: the first one is.
+    if (run.isEnded()) return buildEndWithoutStart('lost', 'it was ended before it started', Date.now());
+    const program = await (sandbox === undefined
       ? startProgram(invocation, { cwd: directory, env, ...account }, outputs, causes.add)
       : startSandbox(sandbox.wrap(invocation), env, outputs, causes.add));
-    if (child instanceof Error) return toStartFailure(child, invocation.program, run.sandbox?.program);
-    return await waitForEnd(run, child, outputs, causes);
+    if (program instanceof Error) return toStartFailure(program, invocation.program, run.sandbox?.program);
+    return await waitForEnd(run, program, outputs, causes);
   } finally {
     await finishAll(outputs, 0);
   }
@@ -114,10 +127,6 @@ async function attemptJob(run: JobRun): Promise<JobEnd | SandboxFailure> {
 
 /** In seconds, about: the time limit of the job counts from the claim, so that it cannot wait for long after it. */
 const maxPreparations = 10;
-
-async function isStopRequested({ stop, isCancellationRequested }: JobRun): Promise<boolean> {
-  return stop.aborted || (await isCancellationRequested());
-}
 
 type Cause = EndCause | SandboxNotStarted;
 
@@ -137,11 +146,11 @@ function createCauses(): Causes {
   return { add, first, all };
 }
 
-function openJobOutputs({ job, folder, account, limits }: JobRun, causes: Causes): Promise<Output[]> {
+function openJobOutputs({ job, folder, account, limits, pipes }: JobRun, causes: Causes): Promise<Output[]> {
   return openOutputs(
     (['stdout', 'stderr'] as const).map((stream) => ({
       file: job.workspace[stream],
-      pipe: join(folder, `${stream}.pipe`),
+      takePipe: () => pipes.take(folder),
       writer: account,
       maxBytes: limits.outputKb * bytesPerKb,
       onExceeded: () => causes.add({ kind: 'output_exceeded', stream }),
@@ -156,38 +165,33 @@ const outputTimeoutMs = 2_000;
 
 async function waitForEnd(
   run: JobRun,
-  child: ChildProcess,
+  program: StartedProgram,
   outputs: Output[],
   causes: Causes,
 ): Promise<JobEnd | SandboxFailure> {
   const { job, limits } = run;
-  const monotonicStartMs = performance.now();
+  const startedAtMs = performance.now();
   for (const output of outputs) output.startReading();
-  const leader = child.pid === undefined ? null : await identifyProcess(child.pid).catch(() => null);
-  const selector: JobProcessSelector = { jobId: job.jobId, leader, isSandboxed: run.sandbox !== undefined };
-  // Ignore a failure: on Linux, a job whose supervisor dies is also found by its environment.
-  if (leader !== null) run.onStarted(leader).catch(() => {});
+  const leader = await identifyProcess(program.pid).catch(() => null);
+  const processes: JobProcessSelector = { jobId: job.jobId, leader, isSandboxed: run.sandbox !== undefined };
+  if (leader !== null) run.onStarted(leader);
 
-  const ended = new AbortController();
-  onAbort(run.stop, async () => causes.add({ kind: 'stop_requested', byOwner: await run.isCancellationRequested() }));
-  const watching = watchLimits({
-    runtimeSeconds: job.runtimeSeconds,
+  const stopWatching = run.limitWatcher.watch({
+    deadlineMs: startedAtMs + job.runtimeSeconds * 1000,
     memoryMb: limits.memoryMb,
-    readResidentKib: () => readResidentKib(selector),
-    isCancellationRequested: run.isCancellationRequested,
+    processes,
+    findStopRequest: run.findStopRequest,
     onCause: causes.add,
-    signal: ended.signal,
   });
   const cause = await causes.first;
-  ended.abort();
-  await watching;
+  stopWatching();
 
   if (cause.kind !== 'not_started' && hasGracePeriod(cause))
-    await terminateJob(selector, limits.killGraceSeconds * 1000);
-  await killJob(selector);
-  const elapsedMs = performance.now() - monotonicStartMs;
+    await terminateJob(processes, limits.killGraceSeconds * 1000);
+  if (cause.kind !== 'exited' || !(await program.isSandboxGone())) await killJob(processes);
+  const elapsedMs = performance.now() - startedAtMs;
   // A job that ended by itself has its complete output, as soon as the disk takes it.
-  await finishAll(outputs, outputTimeoutMs, cause.kind === 'exited' ? () => isStopRequested(run) : abandoned);
+  await finishAll(outputs, outputTimeoutMs, cause.kind === 'exited' ? () => run.findStopRequest() !== null : abandoned);
 
   if (cause.kind === 'not_started') {
     const problem = await readSandboxProblem(job.workspace.stderr);
@@ -209,13 +213,8 @@ function decisiveCause(cause: EndCause, all: Cause[]): EndCause {
   return all.find((other) => other.kind === 'output_exceeded' || other.kind === 'node_error') ?? cause;
 }
 
-const abandoned = async () => true;
+const abandoned = () => true;
 
 async function finishAll(outputs: Output[], timeoutMs: number, isAbandoned = abandoned): Promise<void> {
   await Promise.all(outputs.map((output) => output.finish(timeoutMs, isAbandoned)));
-}
-
-function onAbort(signal: AbortSignal, action: () => void): void {
-  if (signal.aborted) action();
-  else signal.addEventListener('abort', action, { once: true });
 }
