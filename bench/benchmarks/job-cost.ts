@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import pLimit from 'p-limit';
+import { createSlots } from '../../src/domain/slots.ts';
 import { sandboxArguments } from '../../src/engines/sandbox/arguments.ts';
 import { findHiddenPaths, findPrivateFiles } from '../../src/engines/sandbox/host.ts';
 import { createCaller } from '../../test/support/api.ts';
@@ -17,11 +17,11 @@ const clientCount = 4;
 async function runJobs(bursar: BenchServer, jobs: number): Promise<[number, number]> {
   const client = createCaller(bursar.url, bursar.userToken);
   const payload = { command: 'true', node_number: '1', core_number: '1', runtime: '0.1' };
-  const limit = pLimit(clientCount);
+  const slots = createSlots({ total: clientCount });
   const [cpuBefore, startedAt] = [treeCpuSeconds(bursar.pid), performance.now()];
   await Promise.all(
     Array.from({ length: jobs }, () =>
-      limit(async () => {
+      slots.run(async () => {
         const { status, text } = await client.submit('/jobs/hpc_one/', payload);
         if (status !== 201) throw new Error(`the submission was rejected: ${text}`);
       }),
