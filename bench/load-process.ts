@@ -46,13 +46,12 @@ function checkResult({ status, url, paths }: Load, result: autocannon.Result): L
 function openJobChanger({ database: file, callers }: JobChanges) {
   const database = new Sqlite(file);
   database.pragma('synchronous = OFF');
-  const nextVersion = database
-    .prepare('update users set jobs_version = jobs_version + 1 where id = ? returning jobs_version')
-    .pluck();
-  const write = database.prepare('update jobs set public_json = ?, version = ? where id = ?');
+  const incrementVersion = database.prepare('update users set jobs_version = jobs_version + 1 where id = ?');
+  const write = database.prepare('update jobs set public_json = ? where id = ?');
   let count = 0;
   const change = database.transaction((caller: JobChanges['callers'][number]) => {
-    write.run(caller.json[count++ % 2], nextVersion.get(caller.owner), caller.job);
+    incrementVersion.run(caller.owner);
+    write.run(caller.json[count++ % 2], caller.job);
   });
   let next = 0;
   return {

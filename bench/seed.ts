@@ -45,9 +45,7 @@ export function seedJobs(
   const insertUser = database.prepare(
     "insert into users (id, role, created_at) values (?, 'user', 0) on conflict do nothing",
   );
-  const nextVersion = database
-    .prepare('update users set jobs_version = jobs_version + 1 where id = ? returning jobs_version')
-    .pluck();
+  const incrementVersion = database.prepare('update users set jobs_version = jobs_version + 1 where id = ?');
   const { lastId } = database.prepare('select coalesce(max(id), 0) as lastId from jobs').get() as { lastId: number };
   const now = Date.now();
 
@@ -64,13 +62,14 @@ export function seedJobs(
       const view = publicJob(job, stageNames(project.hpc));
       const hasEnded = status.state === 'ended';
       insertUser.run(owner);
+      incrementVersion.run(owner);
       insert.run({
         ...{ id: job.id, jobId, owner, projectId: project.id, hpc: project.hpc, project: project.name, acceptedAt },
         ...{ request: JSON.stringify({ ...requestDetails, ...request }), state: status.state },
         ...{ outcome: hasEnded ? status.outcome : null, reason: hasEnded ? status.reason : null },
         ...{ startedAt: hasEnded ? acceptedAt : null, endedAt: hasEnded ? status.endedAt : null },
         ...{ ref: engineJobs?.[index]?.ref ?? String(job.id), json: view.json, title: view.title, stage: view.stage },
-        ...{ failed: view.isFailure ? 1 : 0, terminal: view.isTerminal ? 1 : 0, version: nextVersion.get(owner) },
+        ...{ failed: view.isFailure ? 1 : 0, terminal: view.isTerminal ? 1 : 0 },
       });
       const path = `/jobs/${project.hpc}/${project.name}/${jobId}/`;
       if (isReturned(owner)) stored.push({ id: job.id, jobId, owner, json: view.json, path });
@@ -118,7 +117,7 @@ function stageNames(hpc: string) {
 const insertJobSql = `
   insert into jobs (id, job_id, owner, project_id, hpc, project_name, request, units, input_bytes, unpacked_bytes,
     state, outcome, reason, exit_code, started_at, ended_at, elapsed_seconds, engine_ref, accepted_at, due_at,
-    tries, public_json, title, stage, failed, terminal, version)
+    tries, public_json, title, stage, failed, terminal)
   values (@id, @jobId, @owner, @projectId, @hpc, @project, @request, 4, 10000, 30000,
     @state, @outcome, @reason, 0, @startedAt, @endedAt, 30, @ref, @acceptedAt, @acceptedAt,
-    1, @json, @title, @stage, @failed, @terminal, @version)`;
+    1, @json, @title, @stage, @failed, @terminal)`;

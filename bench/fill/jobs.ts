@@ -36,7 +36,7 @@ export async function insertEndedJobs(tx: Tx, options: EndedJobs): Promise<JobRa
   await sql`
     insert into jobs (id, job_id, owner, project_id, hpc, project_name, request, units, input_bytes, unpacked_bytes,
       state, outcome, reason, exit_code, started_at, ended_at, elapsed_seconds, engine_ref, accepted_at, due_at,
-      tries, public_json, title, stage, failed, terminal, version)
+      tries, public_json, title, stage, failed, terminal)
     with recursive numbers (n) as (
       select ${number(range.from)} union all select n + 1 from numbers where n < ${number(range.to - 1)}),
     drawn as materialized (
@@ -58,8 +58,8 @@ export async function insertEndedJobs(tx: Tx, options: EndedJobs): Promise<JobRa
       replace(replace(replace(replace(replace(replace(json, '"id":0,', '"id":' || named.id || ','), '{job_id}', job_id),
         '{owner}', owner), '{title}', title), '{accepted}', ${sql.raw(toUtcSeconds('accepted_at'))}),
         '{ended}', ${sql.raw(toUtcSeconds('ended_at'))}),
-      title, stage, failed, 1, users.jobs_version + row_number() over (partition by owner order by named.id)
-    from named join templates using (project_index, failed) join users on users.id = owner
+      title, stage, failed, 1
+    from named join templates using (project_index, failed)
     order by named.id`.execute(tx);
   await tx.backend.dialect.setLastId(tx, 'jobs', last);
   await sql`

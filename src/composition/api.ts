@@ -60,7 +60,7 @@ const builtFolder = (name: string) =>
   import.meta.url.endsWith('.cjs') ? fileURLToPath(new URL(`./${name}/`, import.meta.url)) : null;
 
 /** The memory of all cached data together, however many users there are. */
-const cacheBytes = 32_000_000;
+const cacheBytes = 16_000_000;
 
 /** Creates the HTTP server. Without `servesCallers` it has only the probes and the metrics. */
 export async function createApi(deps: ApiDependencies, servesCallers: boolean): Promise<Api> {
@@ -104,7 +104,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     limits: limitSettings(config),
     registry: metrics,
     commitVersion: db.backend.commitVersion,
-    responseCacheBytes: cacheBytes / 2,
+    responseCacheBytes: cacheBytes,
     services: createServices(deps, feed, oidcClients),
     accessTopic: deps.accessTopic,
     authenticate: (credentials) => authenticate(authentication, credentials),
@@ -212,7 +212,6 @@ export function createServices(deps: Omit<ApiDependencies, 'certificate'>, feed:
     maxUnfinishedJobs: (hpc: string, project: string) => maxUnfinishedJobs(config, hpc, project),
     newUuid: randomUUID,
     wakeDispatcher: systemTopic.publish,
-    jobListCacheBytes: cacheBytes / 2,
   };
   return {
     access: createAccessService(db),

@@ -34,11 +34,7 @@ describe('the fill of the benchmarks', () => {
     for (const { id, token } of users) {
       assert.equal((await findTokenByHash(db, hashToken(token)))?.userId, id);
       const user = await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
-      const versions = rows.filter(({ owner }) => owner === id).map(({ version }) => version);
-      assert.deepEqual(
-        versions,
-        Array.from({ length: user.jobs_version }, (_, index) => index + 1),
-      );
+      assert.equal(user.jobs_version, rows.filter(({ owner }) => owner === id).length);
       const events = await db.selectFrom('events').selectAll().where('user_id', '=', id).orderBy('seq').execute();
       assert.deepEqual(
         events.map(({ seq }) => seq),

@@ -5,7 +5,6 @@ import type { Owner, PathScope } from '../scope.ts';
 import { type CancelJobDeps, cancelJob } from './cancel-job.ts';
 import { type DeleteJobDeps, deleteJob } from './delete-job.ts';
 import type { JobAction } from './find-job.ts';
-import { createJobListCache } from './job-list-cache.ts';
 import { type JobSummaryQuery, listJobSummaries } from './job-summaries.ts';
 import { type JobListQuery, listJobs, readJob } from './read-jobs.ts';
 import { type Submission, type SubmissionDeps, submitJob } from './submit-job.ts';
@@ -15,9 +14,7 @@ export interface JobServiceDeps
   extends Omit<SubmissionDeps, 'checkInput' | 'abandonedClaims'>,
     InputCheckOptions,
     CancelJobDeps,
-    DeleteJobDeps {
-  jobListCacheBytes: number;
-}
+    DeleteJobDeps {}
 
 export type JobService = ReturnType<typeof createJobService>;
 
@@ -25,11 +22,10 @@ export type JobService = ReturnType<typeof createJobService>;
 export function createJobService(deps: JobServiceDeps) {
   const { db, systems, userTopic } = deps;
   const submissionDeps = { ...deps, checkInput: createInputCheck(deps), abandonedClaims: createAbandonedClaims() };
-  const lists = { db, systems, jobListCache: createJobListCache(deps.jobListCacheBytes) };
   /** By user: searches may read much, and many of one user at once would delay the requests of everybody. */
   const searches = createSlots({ perKey: 1 });
   return {
-    list: (owner: Owner, scope: PathScope, query: JobListQuery) => listJobs(lists, owner, scope, query),
+    list: (owner: Owner, scope: PathScope, query: JobListQuery) => listJobs({ db, systems }, owner, scope, query),
     /** `caller` is the user who reads them; `owner` is undefined for the jobs of all users. */
     listSummaries(caller: string, owner: Owner, scope: PathScope, query: JobSummaryQuery, signal: AbortSignal) {
       const list = () => listJobSummaries({ db, systems }, owner, scope, query, signal);

@@ -2,11 +2,10 @@ import { setImmediate } from 'node:timers/promises';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import type { JobFilter } from '../../store/jobs/job-filters.ts';
-import { findJobJson, type JobPage, type JobPageText, readJobPageText } from '../../store/jobs/job-lists.ts';
-import { type Owner, type PathScope, requireScope, requireScopeSystem, requireSystem, type Systems } from '../scope.ts';
+import { findJobJson, type JobPage, readJobPage, readJobsVersion } from '../../store/jobs/job-lists.ts';
+import { type Owner, type PathScope, requireScope, requireSystem, type Systems } from '../scope.ts';
 import type { VersionedJson } from '../versioned.ts';
 import { requireJob } from './find-job.ts';
-import type { JobListCache } from './job-list-cache.ts';
 
 /** Filters and page of a list. Without a limit the list has all jobs after the given one. */
 export interface JobListQuery extends Omit<JobFilter, 'owner' | 'hpc' | 'project'> {
@@ -21,25 +20,19 @@ const jobsPerChunk = 200;
 
 /** Lists jobs without asking the scheduler. */
 export async function listJobs(
-  { db, systems, jobListCache }: { db: Db; systems: Systems; jobListCache: JobListCache },
+  { db, systems }: { db: Db; systems: Systems },
   owner: Owner,
   scope: PathScope,
   { after = 0, limit, ...filters }: JobListQuery,
 ): Promise<VersionedJson> {
-  requireScopeSystem(systems, scope);
+  await requireScope(db, systems, scope);
   requireKnownStage(systems, scope, filters.stage);
   const filter = { ...(owner === undefined ? {} : { owner }), ...scope, ...filters };
-  const pageSize = limit ?? maxUnchunkedJobs;
-  // A job can leave a filtered list when it changes, so the cache cannot update such a list. Later pages are seldom read twice.
-  const isCacheable = owner !== undefined && after === 0 && Object.keys(filters).length === 0;
-  const page = isCacheable
-    ? toText(await jobListCache.readPage(db, { owner, ...scope }, after, pageSize))
-    : await readJobPageText(db, filter, after, pageSize);
-  // Only an empty page needs the check: a job implies that its project exists.
-  if (page.lastId === undefined) await requireScope(db, systems, scope);
   return {
-    version: page.version,
+    // Read before the jobs, so that they are never older. A client that has this version costs no more.
+    version: await readJobsVersion(db, owner),
     body: async () => {
+      const page = await readJobPage(db, filter, after, limit ?? maxUnchunkedJobs);
       if (page.hasMore && limit === undefined) return { chunks: allJobs(db, filter, page) };
       const json = `[${page.json}]`;
       return page.hasMore && page.lastId !== undefined ? { json, nextAfterId: page.lastId } : { json };
@@ -47,25 +40,15 @@ export async function listJobs(
   };
 }
 
-/** The jobs are joined when the text is needed, which is not so for a client that knows this version. */
-const toText = ({ version, ids, publicJson, hasMore }: JobPage): JobPageText => ({
-  version,
-  get json() {
-    return publicJson.join(',');
-  },
-  lastId: ids.at(-1),
-  hasMore,
-});
-
 /**
  * Reads the next chunk only when the previous one was sent, so that a slow client costs no memory. Other requests are
  * handled between two chunks: SQLite reads synchronously, and a fast client takes each chunk at once.
  */
-async function* allJobs(db: Db, filter: JobFilter, first: JobPageText): AsyncGenerator<string> {
+async function* allJobs(db: Db, filter: JobFilter, first: JobPage): AsyncGenerator<string> {
   yield `[${first.json}`;
   for (let page = first; page.hasMore && page.lastId !== undefined; ) {
     await setImmediate();
-    page = await readJobPageText(db, filter, page.lastId, jobsPerChunk);
+    page = await readJobPage(db, filter, page.lastId, jobsPerChunk);
     if (page.json !== '') yield `,${page.json}`;
   }
   yield ']';

@@ -285,8 +285,6 @@ export interface Tables {
     terminal: number;
     /** When the files will be deleted; null until the owner has been notified of that time. */
     expires_at: number | null;
-    /** The owner's `jobs_version` at the last change of the public JSON. */
-    version: number;
   };
   inputs: { job: number; content: Buffer };
   job_tags: { tag: string; job: number; owner: string };

@@ -12,17 +12,6 @@ import {
 } from './job-filters.ts';
 
 export interface JobPage {
-  /** The version of the jobs (see `lockJobsVersion`) at which the page was read. */
-  version: string;
-  /** Record ids, ascending, and the public JSON of the same jobs. */
-  ids: readonly number[];
-  publicJson: readonly string[];
-  hasMore: boolean;
-}
-
-/** A page whose jobs are needed only as text. */
-export interface JobPageText {
-  version: string;
   /** The public JSON of the jobs, separated by commas. */
   json: string;
   /** The last record id; undefined for an empty page. */
@@ -30,42 +19,35 @@ export interface JobPageText {
   hasMore: boolean;
 }
 
+const selectVersion = prepareQuery((db, param: Param<{ owner: string }>) =>
+  db.selectFrom('users').select('jobs_version as version').where('id', '=', param('owner')),
+);
+const selectSumOfVersions = prepareQuery((db) =>
+  db.selectFrom('users').select((eb) => eb.fn.sum<number>('jobs_version').as('version')),
+);
+
+/** The version of a user's jobs (see `lockJobsVersion`), or of the jobs of all users. */
+export async function readJobsVersion(db: Db, owner: string | undefined): Promise<string> {
+  const [row] = await (owner === undefined ? selectSumOfVersions(db, {}) : selectVersion(db, { owner }));
+  return String(row?.version ?? 0);
+}
+
 /**
  * Reads the jobs after a record id, in ascending order, by one query. Each filter has an index in this order, so that a
- * page costs the same however many jobs are stored. With several filters, one index is read, and the others are tested.
+ * page costs the same however many jobs are stored. With several filters, one index is read, and the others are tested. The
+ * database concatenates the jobs, which takes less time than joining them here.
  */
 export async function readJobPage(db: Db, filter: JobFilter, after: number, limit: number): Promise<JobPage> {
-  const { version, json, ids, next } = await selectPage('lines', db, filter, after, limit);
-  return {
-    version: String(version ?? 0),
-    ids: ids === null ? [] : ids.split(',').map(Number),
-    publicJson: json === null ? [] : json.split('\n'),
-    hasMore: next !== null,
-  };
-}
-
-/** Like `readJobPage`. The database concatenates the jobs, which takes less time than splitting and joining them. */
-export async function readJobPageText(db: Db, filter: JobFilter, after: number, limit: number): Promise<JobPageText> {
-  const { version, json, last, next } = await selectPage('text', db, filter, after, limit);
-  return { version: String(version ?? 0), json: json ?? '', lastId: last ?? undefined, hasMore: next !== null };
-}
-
-async function selectPage(form: PageForm, db: Db, filter: JobFilter, after: number, limit: number) {
-  const shape: Shape = { form, ...toFilterShape(filter) };
-  const [row] = await prepareSelectPage(JSON.stringify(shape))(db, toPageValues(filter, after, limit));
+  const select = prepareSelectPage(JSON.stringify(toFilterShape(filter)));
+  const [row] = await select(db, toPageValues(filter, after, limit));
   if (row === undefined) throw new Error('an aggregate query returned no row');
-  return row;
+  const { json, last, next } = row;
+  return { json: json ?? '', lastId: last ?? undefined, hasMore: next !== null };
 }
-
-type PageForm = 'lines' | 'text';
-type Shape = FilterShape & { form: PageForm };
 
 const prepareSelectPage = prepareByShape((text: string) => {
-  const shape = JSON.parse(text) as Shape;
+  const shape = JSON.parse(text) as FilterShape;
   return prepareQuery((db, param: Param<PageValues>, makePlaceholder) => {
-    const version = shape.owner
-      ? db.selectFrom('users').select('jobs_version as version').where('id', '=', param('owner'))
-      : db.selectFrom('users').select((eb) => eb.fn.sum<number>('jobs_version').as('version'));
     const { jobs, id } = prepareFilter(db, shape, param, makePlaceholder);
     const page = jobs()
       .select(['jobs.id', 'jobs.public_json as json'])
@@ -74,15 +56,12 @@ const prepareSelectPage = prepareByShape((text: string) => {
       .limit(param('limit'));
     const aggregated = db
       .selectFrom(page.as('page'))
-      // Both databases aggregate the rows in the order of the subquery. JSON contains no unescaped line breaks.
-      .select([
-        sql<string | null>`string_agg(json, ${sql.lit(shape.form === 'lines' ? '\n' : ',')})`.as('json'),
-        (shape.form === 'lines' ? sql<string | null>`string_agg(cast(id as text), ',')` : sql<null>`null`).as('ids'),
-      ])
+      // Both databases aggregate the rows in the order of the subquery.
+      .select(sql<string | null>`string_agg(json, ',')`.as('json'))
       .select((eb) => eb.fn.max<number | null>('id').as('last'));
     return db
       .selectFrom(aggregated.as('aggregated'))
-      .select(['json', 'ids', 'last', version.as('version')])
+      .select(['json', 'last'])
       .select((eb) => [
         // Ordered, so that the index is used.
         jobs().select('jobs.id').where(id, '>', eb.ref('aggregated.last')).orderBy(id).limit(1).as('next'),

@@ -71,7 +71,7 @@ export async function insertJob(
 ): Promise<{ id: number; json: string; unfinishedJobs: number }> {
   const [numbers] = await takeNextNumbers(tx, { owner: job.owner });
   if (numbers === undefined) throw new Error(`there is no user ${job.owner}`);
-  const { nextId: id, version, unfinishedJobs, ...owner } = numbers;
+  const { nextId: id, unfinishedJobs, ...owner } = numbers;
   const publicColumns = toPublic(id);
   const row = {
     id,
@@ -90,7 +90,6 @@ export async function insertJob(
     due_at: job.acceptedAt,
     tries: 0,
     trace_parent: job.traceParent ?? null,
-    version,
     ...toColumns(publicColumns),
   };
   const event = {
@@ -125,7 +124,7 @@ const takeNextNumbers = prepareQuery((db, param: Param<{ owner: string }>) =>
       unfinished_jobs: eb('unfinished_jobs', '+', 1),
     }))
     .where('id', '=', param('owner'))
-    .returning([...recipientColumns, 'jobs_version as version', 'unfinished_jobs as unfinishedJobs'])
+    .returning([...recipientColumns, 'unfinished_jobs as unfinishedJobs'])
     .returning(sql<number>`${sql.raw(db.backend.dialect.nextId('jobs'))}`.as('nextId')),
 );
 
@@ -146,7 +145,6 @@ const insertJobs = prepareInsert('jobs', [
   'due_at',
   'tries',
   'trace_parent',
-  'version',
   'public_json',
   'title',
   'stage',
@@ -182,13 +180,12 @@ export async function updateStatus(
   engineRef?: string,
 ): Promise<boolean> {
   const isChanged = publicColumns.json !== job.publicJson;
-  const version = await lockJobsVersion(tx, job.owner, { increment: isChanged });
+  await lockJobsVersion(tx, job.owner, { increment: isChanged });
   const result = await tx
     .updateTable('jobs')
     .set({
       state: next.state,
       ...toColumns(publicColumns),
-      ...(isChanged ? { version } : {}),
       ...(job.status.state === 'submitting' ? { delayed_at: null, delay_reason: null } : {}),
       ...(next.state === 'running' ? { started_at: next.startedAt } : {}),
       ...(next.state === 'ended' || next.state === 'deleted' ? endColumns(next) : {}),

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { toHpcSystems } from '../../../src/config/hpc-systems.ts';
-import { createJobListCache } from '../../../src/services/jobs/job-list-cache.ts';
 import { listJobs } from '../../../src/services/jobs/read-jobs.ts';
 import type { Job } from '../../support/api.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
@@ -18,7 +17,7 @@ after(() => database.close());
 
 test('other work gets its turn between any two chunks of a long list', async () => {
   const systems = toHpcSystems(database.config);
-  const deps = { db: database.db, systems, jobListCache: createJobListCache(1_000_000) };
+  const deps = { db: database.db, systems };
   const body = await (await listJobs(deps, '1', {}, {})).body();
   assert.ok('chunks' in body);
   let turns = 0;

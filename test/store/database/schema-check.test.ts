@@ -30,7 +30,7 @@ describe('the schema of the database', () => {
   for (const [difference, ...statements] of [
     ['column jobs.units is missing', 'alter table jobs rename column units to amount'],
     ['column inputs.content is missing', 'drop table inputs'],
-    ['index jobs_by_version is missing', 'drop index jobs_by_version'],
+    ['index jobs_by_title is missing', 'drop index jobs_by_title'],
     [
       'column settings.value is "bigint not null" instead of "text not null"',
       'drop table settings',

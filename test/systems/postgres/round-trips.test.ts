@@ -62,30 +62,31 @@ describe('round trips to PostgreSQL', () => {
     return proxy.roundTrips() - before;
   }
 
-  const reads: [description: string, path: () => string][] = [
-    ['one job', () => jobPath(job)],
-    ['all jobs', () => '/jobs/'],
-    ['a page of the jobs in a project', () => '/jobs/hpc_one/proj_hpc_one_01/?limit=1'],
-    ['the jobs since a time', () => '/jobs/?since=2020-01-01T00:00:00Z'],
-    ['all quotas', () => '/quotas/'],
-    ['one quota', () => '/quotas/hpc_one/proj_hpc_one_01/'],
+  // The token, and for lists the project and the version of the jobs. A 304 needs no data.
+  const reads: [description: string, path: () => string, roundTrips: number, unchanged: number][] = [
+    ['one job', () => jobPath(job), 2, 2],
+    ['all jobs', () => '/jobs/', 3, 2],
+    ['a page of the jobs in a project', () => '/jobs/hpc_one/proj_hpc_one_01/?limit=1', 4, 3],
+    ['the jobs since a time', () => '/jobs/?since=2020-01-01T00:00:00Z', 3, 2],
+    ['all quotas', () => '/quotas/', 2, 2],
+    ['one quota', () => '/quotas/hpc_one/proj_hpc_one_01/', 2, 2],
   ];
-  for (const [description, path] of reads) {
-    test(`reading ${description} takes one for the token and one for the data, also for a 304`, async () => {
+  for (const [description, path, roundTrips, roundTripsUnchanged] of reads) {
+    test(`reading ${description} takes ${roundTrips}, and ${roundTripsUnchanged} for a 304`, async () => {
       const { headers } = await me.get(path());
       const conditional = { 'if-none-match': headers.get('etag') ?? '' };
       const read = async () => assert.equal((await me.get(path())).status, 200);
-      assert.equal(await countRoundTrips(read), 2 * repeats);
+      assert.equal(await countRoundTrips(read), roundTrips * repeats);
       const unchanged = async () => assert.equal((await me.send('GET', path(), conditional)).status, 304);
-      assert.equal(await countRoundTrips(unchanged), 2 * repeats);
+      assert.equal(await countRoundTrips(unchanged), roundTripsUnchanged * repeats);
     });
   }
 
-  test('reading all jobs after one has changed takes one for the token and one for the data', async () => {
+  test('reading all jobs after one has changed takes one for the token, one for the version and one for the data', async () => {
     const change = `
-      with raised as (update users set jobs_version = jobs_version + 1 where id = $1 returning jobs_version)
-      update jobs set version = raised.jobs_version, public_json = replace(public_json, '"title":"', '"title":"x')
-      from raised where job_id = $2`;
+      with raised as (update users set jobs_version = jobs_version + 1 where id = $1 returning id)
+      update jobs set public_json = replace(public_json, '"title":"', '"title":"x')
+      from raised where owner = raised.id and job_id = $2`;
     let title = job.title;
     const changeAndRead = async () => {
       title = `x${title}`;
@@ -94,7 +95,7 @@ describe('round trips to PostgreSQL', () => {
       const { body } = await me.get<Job[]>('/jobs/');
       assert.equal(body.find(({ id }) => id === job.id)?.title, title);
     };
-    assert.equal(await countRoundTrips(changeAndRead), 2 * repeats);
+    assert.equal(await countRoundTrips(changeAndRead), 3 * repeats);
   });
 
   test('a submission takes at most fifteen, ten of them in its transaction', async () => {

@@ -117,7 +117,7 @@ const jobTables = ({ identityColumn, bytesColumn, binaryCollation }: SchemaDiale
      accepted_at bigint not null, due_at bigint not null, tries integer not null, claimed_at bigint,
      trace_parent text, delayed_at bigint, delay_reason text, cancel_requested_at bigint, cancel_requested_by text,
      expires_at bigint, public_json text not null, title text not null, stage text not null,
-     failed integer not null, terminal integer not null, version bigint not null default 0)`,
+     failed integer not null, terminal integer not null)`,
 
   // In the order in which the dispatcher takes the jobs of each user.
   `create index jobs_unfinished on jobs (hpc, state, owner, due_at, id) where ${isUnfinished}`,
@@ -142,7 +142,6 @@ const jobTables = ({ identityColumn, bytesColumn, binaryCollation }: SchemaDiale
   'create index jobs_failed_by_owner on jobs (owner, id) where failed = 1',
   'create index jobs_open on jobs (id) where terminal = 0',
   'create index jobs_open_by_owner on jobs (owner, id) where terminal = 0',
-  'create index jobs_by_version on jobs (owner, version)',
   `create index jobs_by_job_id on jobs (job_id collate ${binaryCollation}, id)`,
 
   `create table job_tags (
