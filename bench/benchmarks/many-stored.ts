@@ -6,7 +6,7 @@ import { type StoredJob, seedJobs } from '../seed.ts';
 const readerJobCount = 200;
 const maxPageSize = 100;
 const pageSizeCount = 20;
-/** Another user, whose job changes before each read, so that every read goes to the database and not to a cache. */
+/** Another user, whose job changes before each read, so that no read finds the pages of SQLite in its cache. */
 const otherOwnerId = '500001';
 
 interface SeededServer {
@@ -42,7 +42,7 @@ async function startSeeded(bench: Bench, jobs: number): Promise<SeededServer> {
   };
 }
 
-/** Pages of 81 to 100 jobs, more different ones than the response cache can hold. */
+/** Many different pages of 81 to 100 jobs. */
 function pagePaths(jobs: readonly StoredJob[]): string[] {
   return jobs.slice(0, maxPageSize).flatMap(({ id }) => {
     const cursor = Buffer.from(`after:${id - 1}`).toString('base64url');

@@ -59,9 +59,6 @@ export interface Api {
 const builtFolder = (name: string) =>
   import.meta.url.endsWith('.cjs') ? fileURLToPath(new URL(`./${name}/`, import.meta.url)) : null;
 
-/** The memory of all cached data together, however many users there are. */
-const cacheBytes = 16_000_000;
-
 /** Creates the HTTP server. Without `servesCallers` it has only the probes and the metrics. */
 export async function createApi(deps: ApiDependencies, servesCallers: boolean): Promise<Api> {
   const { config, db, systems, userTopic, metrics, now, log, version } = deps;
@@ -103,8 +100,6 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     trustProxy: server.trustProxy,
     limits: limitSettings(config),
     registry: metrics,
-    commitVersion: db.backend.commitVersion,
-    responseCacheBytes: cacheBytes,
     services: createServices(deps, feed, oidcClients),
     accessTopic: deps.accessTopic,
     authenticate: (credentials) => authenticate(authentication, credentials),

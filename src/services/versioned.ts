@@ -5,6 +5,4 @@ export type JsonBody = { json: string; nextAfterId?: number } | { chunks: AsyncI
 export interface VersionedJson {
   version: string;
   body(): Promise<JsonBody>;
-  /** The response is outdated after this time even without a commit, in epoch milliseconds. Default: never. */
-  validUntil?: number;
 }

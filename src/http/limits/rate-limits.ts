@@ -19,17 +19,11 @@ type CallerKey = Pick<Caller, 'userId' | 'tokenHash'>;
 
 /**
  * Keeps the loop of one caller from starving the others, and slows down those who guess tokens and codes. Each instance counts
- * for itself, in memory. All functions but `callerCounter` throw `too_many_requests` when a limit is reached. Clients without a
- * valid token are counted by network: an IPv4 address, or the /64 of an IPv6 address, which one host can have all to itself.
+ * for itself, in memory. All functions throw `too_many_requests` when a limit is reached. Clients without a valid token are counted by network: an IPv4 address, or the /64 of an IPv6 address, which one host can have all to itself.
  */
 export interface RateLimits {
   /** Counts a request with a valid token against the limits of its user and of its token. */
   caller(reply: FastifyReply, caller: CallerKey): void;
-  /**
-   * Returns a function that counts like `caller`, but returns the value of the RateLimit header. At a limit it counts
-   * nothing and returns undefined. It finds the counters once, for code that counts often.
-   */
-  callerCounter(caller: CallerKey): () => string | undefined;
   /** Counts a request without a token against the limit of its network. Probes have a limit of their own. */
   anonymous(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
   /**
@@ -114,20 +108,12 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
     if (!state.allowed) throw tooManyRequests(policy, state);
   }
 
-  const countersOf = ({ userId, tokenHash }: CallerKey) => [findUser(userId), findToken(tokenHash)];
   const addressCounter = (kind: string, { ip }: FastifyRequest) => findAddress(`${kind} ${networkOf(ip)}`);
   /** Tokens and codes are counted separately: a broken script must not keep people from signing in. */
   const failureCounter = (kind: 'token' | 'code', { ip }: FastifyRequest) => findFailures(`${kind} ${networkOf(ip)}`);
 
   return {
-    caller: (reply, caller) => countOrThrow(reply, countersOf(caller)),
-    callerCounter(caller) {
-      const callerCounters = countersOf(caller);
-      return () => {
-        const { state, header } = count(callerCounters);
-        return state.allowed ? header : undefined;
-      };
-    },
+    caller: (reply, { userId, tokenHash }) => countOrThrow(reply, [findUser(userId), findToken(tokenHash)]),
     anonymous: (request, reply, kind = 'address') => countOrThrow(reply, [addressCounter(kind, request)]),
     invalidToken: (request, reply) =>
       countOrThrow(reply, [addressCounter('address', request), failureCounter('token', request)]),

@@ -13,9 +13,8 @@ export async function sendVersioned(
   request: FastifyRequest,
   reply: FastifyReply,
   owner: string | undefined,
-  { version, validUntil = Number.POSITIVE_INFINITY, body }: VersionedJson,
+  { version, body }: VersionedJson,
 ): Promise<FastifyReply> {
-  reply.cacheUntil = validUntil;
   const etag = toEtag(`${formatVersion} ${owner ?? 'everybody'} ${request.url} ${version}`);
   if (sendNotModified(request, reply, etag)) return reply;
   const content = await body();
@@ -27,7 +26,6 @@ export async function sendVersioned(
 
 /** Sends JSON whose entity tag is made from the text itself, or 304. */
 export function sendTagged(request: FastifyRequest, reply: FastifyReply, json: string): FastifyReply {
-  reply.cacheUntil = Number.POSITIVE_INFINITY;
   if (sendNotModified(request, reply, toEtag(json))) return reply;
   reply.header('content-type', 'application/json');
   return sendJson(reply, json);

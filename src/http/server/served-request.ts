@@ -60,7 +60,7 @@ export function reportServed(
 const reportedBytes = new WeakMap<Socket, number>();
 
 /** The bytes sent on a connection since the last call: those of one response, because responses are sent one after another. */
-export function takeSentBytes(socket: Socket): number {
+function takeSentBytes(socket: Socket): number {
   const total = socket.bytesWritten ?? 0;
   const bytes = total - (reportedBytes.get(socket) ?? 0);
   reportedBytes.set(socket, total);

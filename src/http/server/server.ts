@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import proxyAddr from '@fastify/proxy-addr';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
@@ -15,9 +13,7 @@ import { type RouteDeps, registerRoutes } from '../routes/register-routes.ts';
 import { type AccessLogSettings, createAccessLog, loggablePath } from './access-log.ts';
 import { createConnectionErrorHandler, endWithProblem } from './connection-errors.ts';
 import { createFastify, type FastifySettings } from './create-fastify.ts';
-import { toRequestId } from './request-id.ts';
-import { createRequestSpans } from './request-spans.ts';
-import { createResponseCache } from './response-cache.ts';
+import { recordSpan } from './request-spans.ts';
 import { reportServed, type ServedRequest } from './served-request.ts';
 
 export interface ServerDeps extends FastifySettings, Omit<RouteDeps, 'hasTls' | 'openRequests'> {
@@ -26,10 +22,7 @@ export interface ServerDeps extends FastifySettings, Omit<RouteDeps, 'hasTls' | 
   accessLog: AccessLogSettings;
   limits: LimitSettings;
   registry: Pick<Metrics, 'gauge' | 'counter' | 'setGauge' | 'increment'>;
-  /** Changes with every commit to the database. Undefined if the database cannot tell. */
-  commitVersion: (() => unknown) | undefined;
-  responseCacheBytes: number;
-  /** Called for every request that has ended: answered, also from the cache, or aborted by its client. */
+  /** Called for every request that has ended: answered, or aborted by its client. */
   onServed(served: ServedRequest): void;
   onRefusedAccess(refused: RefusedRequest): void;
 }
@@ -50,7 +43,6 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     log: deps.log,
     endWithError: (connection, error) => endWithProblem(connection, error, randomUUID()),
   });
-  const address = clientAddress(deps.trustProxy);
   const logAccess = createAccessLog(deps.log, deps.accessLog);
   const onServed = (served: ServedRequest) => {
     deps.onServed(served);
@@ -59,17 +51,6 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   const connectionErrors = createConnectionErrorHandler({
     log: deps.log,
     socketOf: (stream) => connections.socketOf(stream),
-  });
-  const spans = createRequestSpans(deps.tracing);
-  const cache = createResponseCache({
-    commitVersion: deps.commitVersion,
-    maxBytes: deps.responseCacheBytes,
-    limits: rates,
-    now: Date.now,
-    requestId: ({ headers }) => toRequestId(headers['x-request-id']),
-    address,
-    onServed,
-    recordSpan: spans.onCachedResponse,
   });
   const app = createFastify(deps, {
     clientErrorHandler: connectionErrors.rejectRequest,
@@ -85,8 +66,6 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.decorateRequest('caller', null);
   app.decorateRequest('isManager', false);
   app.decorateRequest('span', null);
-  app.decorateRequest('commitVersion', undefined);
-  app.decorateReply('cacheUntil', 0);
   app.decorateReply('firstByteMs', undefined);
 
   const notFound = (request: FastifyRequest, reply: FastifyReply) => {
@@ -104,8 +83,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   // These hooks use callbacks: an async hook costs every request another turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     reportServed(request, reply, onServed);
-    spans.onRequest(request, reply);
-    cache.onRequest(request);
+    recordSpan(deps.tracing, request, reply);
     connectionErrors.track(reply.raw);
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
     if (request.is404) return done(notFound(request, reply) as Error);
@@ -118,16 +96,14 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     const isEmpty = request.raw.destroyed && request.headers['content-type'] !== undefined;
     done(null, isEmpty ? Readable.from([]) : payload);
   });
-  app.addHook('onSend', (request, reply, payload, done) => {
+  app.addHook('onSend', (_request, reply, payload, done) => {
     // Fastify adds a charset, which application/json does not have.
     const type = reply.getHeader('content-type');
     if (type === 'application/json; charset=utf-8') reply.header('content-type', 'application/json');
     if (type === 'text/event-stream') reply.firstByteMs = reply.elapsedTime;
-    cache.onSend(request, reply, payload);
     done(null, payload);
   });
   handleErrors(app, deps);
-  cache.install(app.server);
   const connections = install(app);
   // Node itself would send an empty response.
   app.server.on('checkExpectation', app.routing);
@@ -145,13 +121,6 @@ function findHeaderError({ headers: { host, expect }, raw }: FastifyRequest): Bu
   if (expect === undefined || expect.toLowerCase() === '100-continue') return undefined;
   const message = `"Expect: ${expect.slice(0, 64)}" is not supported. Leave out the header.`;
   return new BursarError('expectation_failed', message);
-}
-
-/** The address that Fastify's `request.ip` is, for requests that Fastify does not see. */
-function clientAddress(trustProxy: readonly string[]): (request: IncomingMessage) => string {
-  if (trustProxy.length === 0) return ({ socket }) => socket.remoteAddress ?? '';
-  const isTrusted = proxyAddr.compile([...trustProxy]);
-  return (request) => proxyAddr(request, isTrusted);
 }
 
 function catchError(run: () => void): unknown {

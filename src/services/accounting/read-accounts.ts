@@ -5,7 +5,7 @@ import { type PathScope, requireProject, type Systems } from '../scope.ts';
 
 /** The accounts of a user on all systems: the user's caps, and the pools of the same projects. */
 export async function readAccountsOfUser(db: Db, systems: Systems, userId: string, now: number) {
-  const { rows } = await readQuotaRows(db, { userId }, now);
+  const rows = await readQuotaRows(db, { userId }, now);
   return rows.sort(byProject).map((account) => toPublic(systems, account));
 }
 

@@ -15,12 +15,11 @@ export async function listQuotas(
 ): Promise<VersionedJson> {
   if (userId === undefined) return await listAllQuotas(db, systems, scope, now);
   requireScopeSystem(systems, scope);
-  const { rows, validUntil } = await readQuotaRows(db, { userId, ...scope }, now);
+  const rows = await readQuotaRows(db, { userId, ...scope }, now);
   // Only an empty list needs the check: a quota implies that its project exists.
   if (rows.length === 0) await requireScope(db, systems, scope);
   return {
     version: toQuotasVersion(rows),
-    validUntil,
     body: async () => ({ json: `[${toQuotas(rows).map(toQuotaJson).join(',')}]` }),
   };
 }
@@ -30,8 +29,6 @@ async function listAllQuotas(db: Db, systems: Systems, scope: PathScope, now: nu
   await requireScope(db, systems, scope);
   return {
     version: await getQuotasVersion(db, now),
-    // The next start or end of a period is not known here.
-    validUntil: now,
     body: async () => ({ json: `[${(await findQuotas(db, scope, now)).map(toQuotaJson).join(',')}]` }),
   };
 }
@@ -45,7 +42,7 @@ export async function readQuota(
   now: number,
 ): Promise<VersionedJson> {
   requireScopeSystem(systems, scope);
-  const { rows, validUntil } = await readQuotaRows(db, { userId, ...scope }, now);
+  const rows = await readQuotaRows(db, { userId, ...scope }, now);
   if (rows.length === 0) {
     await requireScope(db, systems, scope);
     throw new BursarError(
@@ -55,7 +52,6 @@ export async function readQuota(
   }
   return {
     version: toQuotasVersion(rows),
-    validUntil,
     body: async () => ({ json: toQuotas(rows).map(toQuotaJson).join(',') }),
   };
 }

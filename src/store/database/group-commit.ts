@@ -46,11 +46,7 @@ interface Group {
  * each had been committed before the next. A caller gets its result after the commit: until then all writes of the group
  * can be lost.
  */
-export function createGroupWriter(
-  database: Database,
-  onCommit: () => void,
-  observer: DatabaseObserver = noObserver,
-): GroupWriter {
+export function createGroupWriter(database: Database, observer: DatabaseObserver = noObserver): GroupWriter {
   const lock = createLock();
   const statement = (sql: string) => {
     const prepared = database.prepare(sql);
@@ -125,7 +121,6 @@ export function createGroupWriter(
       observer.onGroupCommit(group.size);
       current = undefined;
       diskFailure = undefined;
-      onCommit();
       group.resolve();
     } catch (error) {
       failGroup(error);
@@ -196,7 +191,6 @@ export function createGroupWriter(
         commit();
         return withBursarErrors(work);
       } finally {
-        onCommit();
         unlock();
       }
     },

@@ -8,8 +8,6 @@ export interface Backend {
   readonly dialect: Dialect;
   /** Runs a query that was compiled before, on the database or in a transaction. */
   run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>): Promise<readonly Row[]>;
-  /** A value that changes with every commit, by any process. PostgreSQL has none. */
-  commitVersion?(): unknown;
   /** Opens a connection for reads in a transaction. On SQLite other transactions lock the database for writing. */
   openReader?(): Db;
   /** The connections of the pool. Undefined on SQLite, which has none, and before the first query. */

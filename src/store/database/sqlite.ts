@@ -17,7 +17,6 @@ import {
 } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { BursarError } from '../../domain/errors.ts';
-import { type CommitVersion, createCommitVersion } from './commit-version.ts';
 import { sqliteDialect } from './dialect.ts';
 import { createGroupWriter, type GroupMember, type GroupWriter } from './group-commit.ts';
 import type { Backend, Db } from './handle.ts';
@@ -38,7 +37,6 @@ interface Connections {
   write: RunStatement;
   /** Runs a statement on the writer outside of a transaction. */
   writeOutsideTransaction: RunStatement;
-  commitVersion: CommitVersion;
   observer: DatabaseObserver;
 }
 
@@ -47,8 +45,7 @@ export function openSqlite(file: string, observer: DatabaseObserver = noObserver
   const { writer, reader } = openFile(file);
   const runOnReader = statementRunner(reader);
   const runOnWriter = statementRunner(writer);
-  const commitVersion = createCommitVersion(reader);
-  const groups = createGroupWriter(writer, commitVersion.reset, observer);
+  const groups = createGroupWriter(writer, observer);
   const connections: Connections = {
     writer,
     reader,
@@ -61,7 +58,6 @@ export function openSqlite(file: string, observer: DatabaseObserver = noObserver
     },
     write: (query) => groups.run(() => runOnWriter(query)),
     writeOutsideTransaction: runOnWriter,
-    commitVersion,
     observer,
   };
   const kysely = new Kysely<Tables>({ dialect: new ReaderWriterDialect(connections) });
@@ -130,7 +126,7 @@ function makePrivate(file: string): void {
  * Runs compiled queries without Kysely's executor. SQLite answers synchronously, and the executor's promises take longer
  * than most statements. Only a write outside of a transaction goes through Kysely, which begins one for it.
  */
-function sqliteBackend({ read, write, groups, commitVersion }: Connections): Backend {
+function sqliteBackend({ read, write, groups }: Connections): Backend {
   return {
     dialect: sqliteDialect,
     async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
@@ -138,7 +134,6 @@ function sqliteBackend({ read, write, groups, commitVersion }: Connections): Bac
       if (isSelect(query)) return read(query).rows as readonly Row[];
       return (await handle.executeQuery(query)).rows;
     },
-    commitVersion: commitVersion.read,
     lastWriteFailure: groups.lastFailure,
     // After a failure every transaction writes.
     probeWrite: (handle) => handle.transaction().execute(async () => undefined),

@@ -22,7 +22,7 @@ export interface QuotaFilter {
 
 /** Lists one quota for each membership, ordered by descending project and then by membership. */
 export async function findQuotas(db: Db, filter: QuotaFilter, now: number): Promise<QuotaRecord[]> {
-  return toQuotas((await readQuotaRows(db, filter, now)).rows);
+  return toQuotas(await readQuotaRows(db, filter, now));
 }
 
 /** An account of space, or of time in the current period. */
@@ -46,18 +46,11 @@ export interface QuotaRow extends CurrentAccount {
   version: number;
 }
 
-/** Reads the current accounts of quotas by one query. A write, or the start or end of a period, makes them invalid. */
-export async function readQuotaRows(
-  db: Db,
-  filter: QuotaFilter,
-  now: number,
-): Promise<{ rows: QuotaRow[]; validUntil: number }> {
+/** Reads the current accounts of quotas by one query. */
+export async function readQuotaRows(db: Db, filter: QuotaFilter, now: number): Promise<QuotaRow[]> {
   const shape = Object.keys(filter).sort().join(' ');
   const rows = await selectQuotaRows(shape)(db, { ...filter, now });
-  let validUntil = Number.POSITIVE_INFINITY;
-  for (const { starts_at, ends_at } of rows)
-    for (const at of [starts_at ?? 0, ends_at ?? 0]) if (at > now) validUntil = Math.min(validUntil, at);
-  return { rows: rows.filter((row) => isCurrentPeriod(row, now)), validUntil };
+  return rows.filter((row) => isCurrentPeriod(row, now));
 }
 
 /** Returns a version that changes with the quotas: the ids of their accounts, and the version of each. */

@@ -28,7 +28,7 @@ describe('group commit', () => {
     writer.pragma('foreign_keys = ON');
     reader = new Sqlite(join(folder, 'x.db'), { readonly: true });
     commits = 0;
-    group = createGroupWriter(writer, () => undefined);
+    group = createGroupWriter(writer);
   });
   afterEach(() => {
     reader.close();

@@ -36,15 +36,14 @@ describe('the quotas of all users', () => {
     const quotas = await findQuotas(database.db, {}, 10);
     assert.equal(quotas.length, members);
     assert.equal(quotas.at(-1)?.time.cap.granted, 7);
-    const { rows, validUntil } = await readQuotaRows(database.db, {}, 10);
-    assert.deepEqual([rows.length, validUntil], [4 * members, 500]);
+    assert.equal((await readQuotaRows(database.db, {}, 10)).length, 4 * members);
   });
 
   test('have no time after the period has ended', async () => {
-    const { rows, validUntil } = await readQuotaRows(database.db, { userId: '1' }, 500);
+    const rows = await readQuotaRows(database.db, { userId: '1' }, 500);
     assert.deepEqual(
-      [rows.map(({ resource }) => resource), validUntil],
-      [['space', 'space'], Number.POSITIVE_INFINITY],
+      rows.map(({ resource }) => resource),
+      ['space', 'space'],
     );
   });
 });

@@ -18,7 +18,6 @@ interface Response {
   text: string;
 }
 
-// From the third time on, the response cache answers.
 describe('a repeated read', () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   let server: TestServer;
