@@ -183,7 +183,7 @@ function createBackend({ dataFolder, createEngine }: ServerOptions): SystemBacke
     measureMs: 30_000,
     minPollMs: 1000,
     maxPollMs: 5000,
-    compareMs: 0,
+    fullScanMs: 0,
   };
 }
 

@@ -101,7 +101,7 @@ export interface EngineBackend {
   shell: Shell | null;
   missingAlarmMs: number;
   maxPollMs: number;
-  compareMs: number;
+  fullScanMs: number;
 }
 
 export interface DoctorContext<Settings extends EngineSettings> {

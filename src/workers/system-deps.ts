@@ -29,7 +29,7 @@ export interface SystemDeps {
    * How often all unfinished jobs are read and compared with those of the engine, to find jobs that the engine lost; 0 for
    * every poll. Other polls read only the jobs whose observations changed.
    */
-  compareMs: number;
+  fullScanMs: number;
   /** How often the files of running jobs are measured. */
   measureMs: number;
   /** A job that the engine has not reported for this long raises an alarm. */

@@ -19,7 +19,7 @@ const recentPollCount = 3;
  * A poll that fails, or that does not report a job, changes nothing but the age of the stored status.
  */
 export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Loop {
-  const { db, lease, engine, system, minPollMs, maxPollMs, compareMs, metrics, now, log } = deps;
+  const { db, lease, engine, system, minPollMs, maxPollMs, fullScanMs, metrics, now, log } = deps;
   const missingJobs = createMissingJobTracker(deps, onRequeued);
   const jobEnds = createJobEnds(deps, onRequeued);
   const unreportedEnds = createUnreportedEnds(deps, jobEnds.store);
@@ -27,7 +27,7 @@ export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Lo
   /** Unfinished jobs as they were last read from the database. */
   let known = new Map<string, UnfinishedJob>();
   let expected = new Map<string, string>();
-  let comparedAt = Number.NEGATIVE_INFINITY;
+  let fullScanAt = Number.NEGATIVE_INFINITY;
   let lagMs = 0;
   let consecutiveFailures = 0;
   let lastSuccessAt = now();
@@ -35,20 +35,20 @@ export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Lo
   let storedStatus = '';
 
   async function poll(signal: AbortSignal): Promise<PollResult & { jobCount: number }> {
-    const isComparison = performance.now() - comparedAt >= compareMs;
-    if (isComparison) {
+    const isFullScan = performance.now() - fullScanAt >= fullScanMs;
+    if (isFullScan) {
       known = await listUnfinishedJobs(db, system.name);
       expected = jobsInEngine(known);
-      comparedAt = performance.now();
+      fullScanAt = performance.now();
     }
     const startedAt = now();
     try {
       const observations = await engine.observe(expected, signal);
       const durationMs = now() - startedAt;
-      const isChanged = await applyObservations({ deps, jobEnds, known, isComparison }, observations, signal);
+      const isChanged = await applyObservations({ deps, jobEnds, known, isFullScan }, observations, signal);
       if (isChanged) lastChangeAt = now();
       unreportedEnds.check(observations);
-      if (isComparison) void jobEnds.store(await missingJobs.update(expected, observations, signal));
+      if (isFullScan) void jobEnds.store(await missingJobs.update(expected, observations, signal));
       return { durationMs, error: null, jobCount: expected.size };
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'poll failed, will retry');
@@ -123,9 +123,9 @@ function jobsInEngine(unfinished: UnfinishedJobs): Map<string, string> {
 function mayRequireAction(
   storedJob: UnfinishedJob | undefined,
   observation: Observation,
-  isComparison: boolean,
+  isFullScan: boolean,
 ): boolean {
-  if (storedJob === undefined) return observation.kind === 'finished' || isHeld(observation) || !isComparison;
+  if (storedJob === undefined) return observation.kind === 'finished' || isHeld(observation) || !isFullScan;
   if (storedJob.engineRef !== observation.ref) return true;
   return isStateChange(storedJob.state, observation) || isHeld(observation);
 }
@@ -137,17 +137,17 @@ interface PollContext {
   jobEnds: JobEnds;
   /** Jobs that are read again are updated here. */
   known: Map<string, UnfinishedJob>;
-  isComparison: boolean;
+  isFullScan: boolean;
 }
 
 /** Stores the observations and acts on them. Returns whether any job has changed. */
 async function applyObservations(
-  { deps, jobEnds, known, isComparison }: PollContext,
+  { deps, jobEnds, known, isFullScan }: PollContext,
   observations: readonly Observation[],
   signal: AbortSignal,
 ): Promise<boolean> {
   const { db, system, engine, log } = deps;
-  const relevant = observations.filter((item) => mayRequireAction(known.get(item.jobId), item, isComparison));
+  const relevant = observations.filter((item) => mayRequireAction(known.get(item.jobId), item, isFullScan));
   if (relevant.length === 0) return false;
   const jobIds = relevant.map(({ jobId }) => jobId);
   // Read after the poll of the engine: a job that is missing here has ended.

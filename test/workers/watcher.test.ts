@@ -42,7 +42,7 @@ describe('watcher', () => {
   let endRecord: EndRecord | null;
   let hasStartedMeanwhile: boolean;
   let measure: (jobId: string) => Promise<number>;
-  let compareMs: number;
+  let fullScanMs: number;
   let forgetError: Error | null;
   let cancelError: Error | null;
   let missing: MissingJobStatus | null;
@@ -56,7 +56,7 @@ describe('watcher', () => {
     [reported, duringPoll, pollCount, engineCalls, endRecord] = [[], async () => undefined, 0, [], null];
     hasStartedMeanwhile = false;
     measure = async () => 1;
-    compareMs = 0;
+    fullScanMs = 0;
     forgetError = null;
     cancelError = null;
     missing = null;
@@ -136,7 +136,7 @@ describe('watcher', () => {
       ...{
         minPollMs: 1,
         maxPollMs: 1,
-        compareMs,
+        fullScanMs,
         missingAlarmMs: 60_000,
         metrics: { increment: () => undefined, setGauge: () => undefined },
       },
@@ -313,7 +313,7 @@ describe('watcher', () => {
   });
 
   test('stores the changes of a job that was inserted after the last comparison with the engine', async () => {
-    compareMs = 1e9;
+    fullScanMs = 1e9;
     startTestWatcher();
     await waitForPolls();
     await insertTestJob('submitting', null);
@@ -328,7 +328,7 @@ describe('watcher', () => {
   });
 
   test('reads the unfinished jobs only for a comparison with the engine', async () => {
-    compareMs = 1e9;
+    fullScanMs = 1e9;
     await insertTestJob('queued', '7');
     reported = [queued('7')];
     startTestWatcher();

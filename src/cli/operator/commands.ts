@@ -40,7 +40,7 @@ function serverCommands(program: Command, operator: Operator, version: string): 
     .description('check the database and each system, up to a real test job; prints how to fix each problem')
     .option('--system <name>', 'check only this system')
     .option('--no-canary', 'do not submit a test job')
-    .option('--patience <seconds>', 'maximum time for the test job', '120')
+    .option('--timeout <seconds>', 'maximum time for the test job', '120')
     .option('--json', 'print JSON', false)
     .action(async (options) => (await import('./doctor.ts')).doctor(await operator.context(), options));
 

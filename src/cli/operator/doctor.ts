@@ -19,13 +19,13 @@ import type { OperatorContext } from './operator.ts';
 export interface DoctorOptions {
   system?: string;
   canary: boolean;
-  patience: string;
+  timeout: string;
   json: boolean;
 }
 
 /** Checks everything from the database to a real job on each system, and prints a fix below each failed check. */
 export async function doctor(context: OperatorContext, { json, ...options }: DoctorOptions): Promise<void> {
-  const report = await collectFindings(context, { ...options, timeoutMs: parsePatienceSeconds(options) * 1000 });
+  const report = await collectFindings(context, { ...options, timeoutMs: parseTimeoutSeconds(options) * 1000 });
   if (json) context.print(`${JSON.stringify(report, null, 2)}\n`);
   else context.print(Object.entries(report).map(formatSection).join('\n'));
   const allPassed = Object.values(report).every((findings) => findings.every(({ ok }) => ok));
@@ -58,9 +58,9 @@ export async function collectFindings(context: OperatorContext, scope: Scope): P
   return report;
 }
 
-function parsePatienceSeconds({ patience }: Pick<DoctorOptions, 'patience'>): number {
-  if (/^[1-9]\d{0,5}$/.test(patience)) return Number(patience);
-  throw new BursarError('invalid_argument', '--patience must be a whole number of seconds, such as 120.');
+function parseTimeoutSeconds({ timeout }: Pick<DoctorOptions, 'timeout'>): number {
+  if (/^[1-9]\d{0,5}$/.test(timeout)) return Number(timeout);
+  throw new BursarError('invalid_argument', '--timeout must be a whole number of seconds, such as 120.');
 }
 
 async function checkDatabase({ config, withDatabase }: OperatorContext): Promise<Finding[]> {

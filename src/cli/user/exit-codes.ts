@@ -5,7 +5,7 @@ export const exitCodes = {
   usage: { code: 2, meaning: 'wrong usage: an unknown option, or a value that is not valid' },
   notSignedIn: { code: 4, meaning: 'not signed in, or the token is not valid any more' },
   quota: { code: 5, meaning: 'the quota, or the number of unfinished jobs, does not allow it' },
-  serverAway: { code: 6, meaning: 'the server cannot be reached, or cannot answer at the moment' },
+  serverUnavailable: { code: 6, meaning: 'the server cannot be reached, or cannot answer at the moment' },
   jobFailed: { code: 100, meaning: 'the job has failed' },
   jobUnfinished: { code: 101, meaning: 'the job has not finished; Ctrl-C ended watching it' },
   jobCancelled: { code: 103, meaning: 'the job was cancelled' },

@@ -18,7 +18,10 @@ interface ApiErrorAdvice {
 }
 
 const signIn: ApiErrorAdvice = { exit: 'notSignedIn', nextStep: 'Run: bursar login' };
-const waitForServer: ApiErrorAdvice = { exit: 'serverAway', nextStep: 'Try again later; your jobs are not affected.' };
+const waitForServer: ApiErrorAdvice = {
+  exit: 'serverUnavailable',
+  nextStep: 'Try again later; your jobs are not affected.',
+};
 const showQuota: ApiErrorAdvice = { exit: 'quota', nextStep: 'See what is left: bursar quota' };
 const showSystems: ApiErrorAdvice = { nextStep: 'See the systems and their projects: bursar systems' };
 const showJobs: ApiErrorAdvice = { nextStep: 'See your jobs: bursar jobs --all' };
@@ -63,7 +66,7 @@ function describeError(error: unknown): Report {
   }
   if (error instanceof ConnectionError) {
     const nextStep = 'Check the address (bursar profiles) and the network, or try again later.';
-    return { exit: 'serverAway', cause: escapeText(error.message), nextStep };
+    return { exit: 'serverUnavailable', cause: escapeText(error.message), nextStep };
   }
   if (error instanceof TokenError) {
     return { exit: 'notSignedIn', cause: error.message, nextStep: 'Run: bursar login, or correct BURSAR_TOKEN.' };

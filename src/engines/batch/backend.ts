@@ -34,6 +34,6 @@ export function createBatchBackend(
     shell,
     missingAlarmMs: missingAlarmSeconds * 1000,
     maxPollMs: system.idleWatchSeconds * 1000,
-    compareMs: 0,
+    fullScanMs: 0,
   };
 }

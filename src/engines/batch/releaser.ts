@@ -7,7 +7,7 @@ import type { BatchJob, BatchScheduler } from './scheduler.ts';
  * killed can give the ref to another job, and no check excludes that it does so right before the release. This is about as
  * long as listing the jobs takes on a busy system, and shorter than most restarts of a controller.
  */
-const proofMs = 1000;
+const trustSubmissionMs = 1000;
 
 /** While many jobs are submitted, each command releases some of them. A single job is released at once. */
 const minIntervalMs = 100;
@@ -42,7 +42,7 @@ export function createReleaser(
     for (const [ref, { submittedAt }] of submissions) {
       const ageMs = now() - submittedAt;
       // Negative if the clock was set back: nobody knows how much time has passed.
-      if (ageMs < 0 || ageMs >= proofMs) submissions.delete(ref);
+      if (ageMs < 0 || ageMs >= trustSubmissionMs) submissions.delete(ref);
     }
   }
 

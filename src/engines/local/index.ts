@@ -40,7 +40,7 @@ export const localEngine: EngineDefinition<LocalSettings, LocalSandbox> = {
       // Observing local processes is cheap, so an idle system is polled as often as a busy one.
       maxPollMs: system.watchSeconds * 1000,
       // Its records are durable, so that no job gets lost.
-      compareMs: 10_000,
+      fullScanMs: 10_000,
     };
   },
 };

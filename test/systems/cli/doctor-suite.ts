@@ -259,14 +259,14 @@ export function doctorSuite(
       assert.match(fix, /its nodes see the workspace folder under the same path/);
     });
 
-    testOnce('cancels a canary job that does not start within --patience', async () => {
+    testOnce('cancels a canary job that does not start within --timeout', async () => {
       const exclusive = ['--account=gateway', '--exclusive', '--output=/dev/null', '--parsable', '--wrap=sleep 600'];
       const blocker = cluster.run('sbatch', ...exclusive).trim();
       await until(
         'the node is allocated',
         () => cluster.run('squeue', '-h', '-t', 'R', '-o', '%i').includes(blocker) || undefined,
       );
-      const { fault, fix, work } = await requireOneFault({}, '--patience', '2');
+      const { fault, fix, work } = await requireOneFault({}, '--timeout', '2');
       cluster.run('scancel', blocker);
       // Slurm gives a reason as soon as its scheduler has considered the job, which takes longer on a busy machine.
       assert.match(fault, /a canary job runs: timed out while the job was queued \(PENDING(, \w+)?\)/);

@@ -41,13 +41,13 @@ test('bursar doctor reports a database that cannot be written, with a fix', asyn
   );
 });
 
-test('bursar doctor rejects an unknown system and an invalid --patience with their exit codes', async (t) => {
+test('bursar doctor rejects an unknown system and an invalid --timeout with their exit codes', async (t) => {
   const data = await temporaryFolder(t);
   const unknown = await bursarProcess(['doctor', '--system', 'hpc_nine'], { BURSAR_DATA: data });
   assert.deepEqual([unknown.code, unknown.stdout], [4, '']);
   assert.match(unknown.stderr, /no system hpc_nine .*Use one of: hpc_one, hpc_two/);
-  for (const patience of ['0', 'long', '-5']) {
-    const { code, stderr } = await bursarProcess(['doctor', `--patience=${patience}`], { BURSAR_DATA: data });
+  for (const timeout of ['0', 'long', '-5']) {
+    const { code, stderr } = await bursarProcess(['doctor', `--timeout=${timeout}`], { BURSAR_DATA: data });
     assert.deepEqual([code, /whole number of seconds/.test(stderr)], [2, true]);
   }
 });

@@ -23,7 +23,7 @@ export async function run(context: Context): Promise<void> {
     const until = profile.expires_at === undefined ? '' : ` until ${profile.expires_at}`;
     context.note(`The profile "${name}" is removed, but its token could not be revoked and stays valid${until}:`);
     context.note((error as Error).message);
-    context.exitCode = error instanceof ApiError ? exitCodes.failure.code : exitCodes.serverAway.code;
+    context.exitCode = error instanceof ApiError ? exitCodes.failure.code : exitCodes.serverUnavailable.code;
   }
 }
 
