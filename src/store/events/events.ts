@@ -144,10 +144,13 @@ export async function getEventRange(db: Db, userId: string): Promise<EventRange>
     .executeTakeFirstOrThrow();
 }
 
+/** A query takes at most 32,766 parameters. */
+const maxUsersPerQuery = 30_000;
+
 /** Reads the `seq` of the last event of each user. */
 export async function getLastEventSeqs(db: Db, userIds: readonly string[]): Promise<Map<string, number>> {
   const last = new Map<string, number>();
-  for (const chunk of chunks(userIds)) {
+  for (const chunk of chunks(userIds, maxUsersPerQuery)) {
     const rows = await db.selectFrom('users').select(['id', 'event_seq']).where('id', 'in', chunk).execute();
     for (const row of rows) last.set(row.id, row.event_seq);
   }

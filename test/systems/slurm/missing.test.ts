@@ -96,20 +96,20 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     await until('the second job runs', async () => (await isRunning()) || undefined);
     await service.stopServer();
     // As if its owner had requested the cancellation just before the stop.
-    await queryDatabase(data, 'update jobs set cancel_requested_at = 1 where job_id = ?', [unwanted.job_id]);
+    const requestCancel = 'update jobs set cancel_requested_at = 1, cancel_requested_by = owner where job_id = ?';
+    await queryDatabase(data, requestCancel, [unwanted.job_id]);
     cluster.run('scancel', ref);
     await until('the queue is empty', () => cluster.run('squeue', '-h', '-t', 'all', '-o', '%i') === '' || undefined);
     await service.respawnServer();
     const [failed, cancelled] = [await me().waitUntilFinished(wanted), await me().waitUntilFinished(unwanted)];
-    assert.deepEqual([failed.failed, cancelled.stage, cancelled.failed], [true, 'CANCELED', false]);
     const rows = await queryDatabase<{ reason: string }>(
       data,
       'select reason from jobs where job_id in (?, ?) order by id',
       [wanted.job_id, unwanted.job_id],
     );
     assert.deepEqual(
-      rows.map(({ reason }) => reason),
-      ['exit code 3', 'cancelled by its owner (killed by SIGTERM)'],
+      [failed.failed, cancelled.stage, cancelled.failed, ...rows.map(({ reason }) => reason)],
+      [true, 'CANCELED', false, 'exit code 3', 'cancelled by its owner (killed by SIGTERM)'],
     );
   });
 
