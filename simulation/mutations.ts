@@ -18,17 +18,17 @@ export const mutations: Mutation[] = [
   {
     name: 'submit without `find` after a lost response',
     changes: [
-      inFile('workers/dispatcher.ts', 'if (job.tries > 1) {', 'if (job.tries > 99) {'),
-      inFile('workers/dispatcher.ts', 'isFirstTry: job.tries === 1', 'isFirstTry: true'),
+      inFile('workers/jobs/dispatcher.ts', 'if (job.tries > 1) {', 'if (job.tries > 99) {'),
+      inFile('workers/jobs/dispatcher.ts', 'isFirstTry: job.tries === 1', 'isFirstTry: true'),
       // The nodes refuse a second start, so that only the record tells.
-      inFile('workers/watcher.ts', 'if (strayRefs.length > 0) await', 'if (strayRefs.length > 99) await'),
+      inFile('workers/jobs/watcher.ts', 'if (strayRefs.length > 0) await', 'if (strayRefs.length > 99) await'),
     ],
   },
   {
     name: 'release a job before its ref is stored',
     changes: [
       inFile(
-        'workers/dispatcher.ts',
+        'workers/jobs/dispatcher.ts',
         "  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }",
         "  await releaseJobs(deps, new Map([[job.jobId, engineRef]]), attempt.stopping);\n  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }",
       ),
@@ -38,17 +38,17 @@ export const mutations: Mutation[] = [
     name: 'settle a job in a second transaction, after its end is stored',
     changes: [
       inFile(
-        'workers/advance-job.ts',
+        'workers/jobs/advance-job.ts',
         '  return await lease.transaction(async (tx) => {',
         '  let settleLater: (() => Promise<unknown>) | undefined;\n  const isStored = await lease.transaction(async (tx) => {',
       ),
       inFile(
-        'workers/advance-job.ts',
+        'workers/jobs/advance-job.ts',
         "await settle(tx, job, { ...settlement, spaceBytes }, { actor: 'bursar', at: now });",
         "settleLater = () =>\n        lease.transaction((later) => settle(later, job, { ...settlement, spaceBytes }, { actor: 'bursar', at: now }));",
       ),
       inFile(
-        'workers/advance-job.ts',
+        'workers/jobs/advance-job.ts',
         '    return true;\n  });\n',
         '    return true;\n  });\n  await settleLater?.();\n  return isStored;\n',
       ),
@@ -58,7 +58,7 @@ export const mutations: Mutation[] = [
     name: 'settle again when an end is observed twice',
     changes: [
       inFile(
-        'workers/watcher.ts',
+        'workers/jobs/watcher.ts',
         "if (observation.kind === 'finished') storedEnds.push(jobId);",
         "if (observation.kind === 'finished') ends.push(observation);",
       ),
@@ -133,7 +133,7 @@ export const mutations: Mutation[] = [
     name: 'do not free the hold of a rejected job',
     changes: [
       inFile(
-        'workers/advance-job.ts',
+        'workers/jobs/advance-job.ts',
         '      await settle(tx',
         "      if (next.outcome !== 'rejected') await settle(tx",
       ),
@@ -163,7 +163,7 @@ export const mutations: Mutation[] = [
     name: 'let the engine forget a job before its end is stored',
     changes: [
       inFile(
-        'workers/job-ends.ts',
+        'workers/jobs/job-ends.ts',
         '      const result = await storeJobEnd(',
         '      await forget(jobId);\n      const result = await storeJobEnd(',
       ),
@@ -195,13 +195,13 @@ export const mutations: Mutation[] = [
   },
   {
     name: 'leave late submissions of ended jobs in the queue',
-    changes: [inFile('workers/watcher.ts', 'if (ended.has(jobId)) strayRefs', 'if (ended.size < 0) strayRefs')],
+    changes: [inFile('workers/jobs/watcher.ts', 'if (ended.has(jobId)) strayRefs', 'if (ended.size < 0) strayRefs')],
   },
   {
     name: 'submit a missing job again that has started',
     changes: [
       inFile(
-        'workers/missing-jobs.ts',
+        'workers/jobs/missing-jobs.ts',
         "else if (record === 'not_ended') {",
         "else if (record === 'not_ended' && state === 'running') {",
       ),
@@ -211,7 +211,7 @@ export const mutations: Mutation[] = [
     name: 'end a missing job as lost that may still run',
     changes: [
       inFile(
-        'workers/missing-jobs.ts',
+        'workers/jobs/missing-jobs.ts',
         'if (missingMs < missingAlarmMs) return false;\n    if (isForgotten) return true;',
         'if (missingMs >= 0) return true;\n    if (isForgotten) return true;',
       ),

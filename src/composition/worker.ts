@@ -1,9 +1,9 @@
 import { msPerHour } from '../domain/units.ts';
 import { deleteFiles } from '../services/jobs/delete-job.ts';
 import { type HeldLease, holdLease } from '../workers/hold-lease.ts';
+import { startSystemWorkers } from '../workers/jobs/system-workers.ts';
 import { type PeriodWorkerDeps, startPeriodWorker } from '../workers/period-worker.ts';
 import { type RetentionWorkerDeps, startRetentionWorker } from '../workers/retention-worker.ts';
-import { startSystemWorkers } from '../workers/system-workers.ts';
 import { startWebhookWorker, type WebhookWorkerDeps } from '../workers/webhook-worker.ts';
 import { staleMs } from './database.ts';
 import { type Dependencies, webhookTimeoutMs } from './dependencies.ts';

@@ -3,8 +3,8 @@ import { msPerHour } from '../domain/units.ts';
 import type { Spool } from '../files/spool/spool.ts';
 import type { Db } from '../store/database/handle.ts';
 import { findInputJobs, listJobsWithUnneededFiles } from '../store/jobs/job-queue.ts';
+import type { SystemDeps } from './jobs/system-deps.ts';
 import { type Loop, startLoop } from './loop.ts';
-import type { SystemDeps } from './system-deps.ts';
 
 /**
  * Removes interrupted uploads from the spool, and zips that no job needs. A zip without a job is removed only when it is

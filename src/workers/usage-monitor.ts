@@ -1,7 +1,7 @@
 import { checkFileLimits } from '../domain/jobs/file-limits.ts';
 import { listRunningJobs, requestCancellation } from '../store/jobs/job-queue.ts';
+import type { LeasedSystemDeps } from './jobs/system-deps.ts';
 import { type Loop, startLoop } from './loop.ts';
-import type { LeasedSystemDeps } from './system-deps.ts';
 
 /** Pauses last at least this many times as long as a measurement, however many files there are. */
 const minPauseFactor = 10;

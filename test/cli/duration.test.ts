@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseDurationMs } from '../../src/cli/operator/duration.ts';
+import { parseDurationMs } from '../../src/cli/operator/accounts/duration.ts';
 import { BursarError } from '../../src/domain/errors.ts';
 
 const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };

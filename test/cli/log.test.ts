@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmdirSync, rmSync, st
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openLog } from '../../src/cli/operator/log.ts';
-import { formatLogLine } from '../../src/cli/operator/log-text.ts';
+import { openLog } from '../../src/cli/operator/server/log.ts';
+import { formatLogLine } from '../../src/cli/operator/server/log-text.ts';
 import { until } from '../support/until.ts';
 
 describe('openLog', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pino } from 'pino';
-import { createReloads } from '../../src/cli/operator/reload.ts';
+import { createReloads } from '../../src/cli/operator/server/reload.ts';
 
 test('a reload runs every part, also after one that fails, and logs what was reloaded', () => {
   const lines: { msg: string; part: string; file?: string }[] = [];

@@ -6,9 +6,9 @@ import { inTransaction } from '../../src/store/database/transaction.ts';
 import { findProject } from '../../src/store/identity/projects.ts';
 import { postponeJob, requestCancellation } from '../../src/store/jobs/job-queue.ts';
 import { insertJob, type JobRecord } from '../../src/store/jobs/jobs.ts';
-import { createJobClaims, fullQueueRetryMs } from '../../src/workers/claim-jobs.ts';
-import { createDispatchFailures } from '../../src/workers/dispatch-failures.ts';
-import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
+import { createJobClaims, fullQueueRetryMs } from '../../src/workers/jobs/claim-jobs.ts';
+import { createDispatchFailures } from '../../src/workers/jobs/dispatch-failures.ts';
+import type { LeasedSystemDeps } from '../../src/workers/jobs/system-deps.ts';
 import { recordStatements } from '../support/statements.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../support/test-database.ts';
 

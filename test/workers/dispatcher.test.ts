@@ -9,8 +9,8 @@ import type { Workspaces } from '../../src/files/workspaces/workspaces.ts';
 import { inTransaction } from '../../src/store/database/transaction.ts';
 import { findProject } from '../../src/store/identity/projects.ts';
 import { findJob, insertJob } from '../../src/store/jobs/jobs.ts';
-import { startDispatcher } from '../../src/workers/dispatcher.ts';
-import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
+import { startDispatcher } from '../../src/workers/jobs/dispatcher.ts';
+import type { LeasedSystemDeps } from '../../src/workers/jobs/system-deps.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../support/test-database.ts';
 import { until } from '../support/until.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { delayAfterPoll, pollInterval } from '../../src/workers/poll-interval.ts';
+import { delayAfterPoll, pollInterval } from '../../src/workers/jobs/poll-interval.ts';
 
 describe('pollInterval', () => {
   const limits = { minMs: 1000, maxMs: 30_000 };

@@ -6,7 +6,7 @@ import { findProject } from '../../src/store/identity/projects.ts';
 import { insertJob } from '../../src/store/jobs/jobs.ts';
 import { findCurrentAccounts } from '../../src/store/ledger/accounts.ts';
 import { reserve, settle } from '../../src/store/ledger/ledger.ts';
-import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
+import type { LeasedSystemDeps } from '../../src/workers/jobs/system-deps.ts';
 import { createUsageCheck } from '../../src/workers/usage-monitor.ts';
 import { type AccountingFixture, openAccountingFixture } from '../support/accounting-fixture.ts';
 import type { Caller, Job } from '../support/api.ts';

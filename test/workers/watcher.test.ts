@@ -13,9 +13,9 @@ import { findAccounts } from '../../src/store/ledger/accounts.ts';
 import { reserve } from '../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId } from '../../src/store/ledger/periods.ts';
 import { ensureSystem } from '../../src/store/systems/systems.ts';
+import type { LeasedSystemDeps } from '../../src/workers/jobs/system-deps.ts';
+import { startWatcher } from '../../src/workers/jobs/watcher.ts';
 import type { Loop } from '../../src/workers/loop.ts';
-import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
-import { startWatcher } from '../../src/workers/watcher.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../support/test-database.ts';
 import { until } from '../support/until.ts';
 

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { accountCommands } from './account-commands.ts';
+import { accountCommands } from './accounts/account-commands.ts';
 import type { Operator } from './operator.ts';
 
 const helpHeading = 'For operators (on the host of the server):';
@@ -33,7 +33,7 @@ function serverCommands(program: Command, operator: Operator, version: string): 
         .default('all'),
     )
     .option('--stop-with-parent', 'stop when the process that started the server ends, as "npm start" needs', false)
-    .action(async (options) => (await import('./serve.ts')).serve(await operator.context(), options, version));
+    .action(async (options) => (await import('./server/serve.ts')).serve(await operator.context(), options, version));
 
   program
     .command('doctor')
@@ -42,7 +42,7 @@ function serverCommands(program: Command, operator: Operator, version: string): 
     .option('--no-canary', 'do not submit a test job')
     .option('--timeout <seconds>', 'maximum time for the test job', '120')
     .option('--json', 'print JSON', false)
-    .action(async (options) => (await import('./doctor.ts')).doctor(await operator.context(), options));
+    .action(async (options) => (await import('./support/doctor.ts')).doctor(await operator.context(), options));
 
   program
     .command('support-bundle')
@@ -50,7 +50,7 @@ function serverCommands(program: Command, operator: Operator, version: string): 
     .option('--out <file>', 'a new file (default: a name with the time)')
     .option('--url <url>', 'address of the running server (default: the one of the configuration)')
     .action(async (options) =>
-      (await import('./support-bundle.ts')).writeSupportBundle(await operator.context(), options, version),
+      (await import('./support/support-bundle.ts')).writeSupportBundle(await operator.context(), options, version),
     );
 
   const configCommand = program.command('config').description('check and print the configuration');
@@ -133,13 +133,13 @@ function backupCommands(program: Command, operator: Operator): void {
     .option('--folder <folder>', 'write to a new folder in this one, named after the time')
     .option('--keep <number>', 'with --folder: then remove all but this many of the newest backups')
     .action(async (path: string | undefined, options) =>
-      (await import('./backup.ts')).backUp(await operator.context(), { ...options, path }),
+      (await import('./database/backup.ts')).backUp(await operator.context(), { ...options, path }),
     );
   program
     .command('restore')
     .description('restore a backup of the database and of the zips of waiting jobs; the database must be empty')
     .argument('<folder>', 'a folder written by "bursar backup"')
-    .action(async (folder: string) => (await import('./backup.ts')).restore(await operator.context(), folder));
+    .action(async (folder: string) => (await import('./database/backup.ts')).restore(await operator.context(), folder));
 }
 
 function databaseCommands(program: Command, operator: Operator): void {
@@ -147,10 +147,10 @@ function databaseCommands(program: Command, operator: Operator): void {
   db.command('status')
     .description('show its location, the state of its schema, and its row counts')
     .option('--json', 'print JSON', false)
-    .action(async (options) => (await import('./db.ts')).printStatus(await operator.context(), options));
+    .action(async (options) => (await import('./database/db.ts')).printStatus(await operator.context(), options));
   db.command('migrate')
     .description('apply pending migrations, as the next start would')
-    .action(async () => (await import('./db.ts')).migrateDatabase(await operator.context()));
+    .action(async () => (await import('./database/db.ts')).migrateDatabase(await operator.context()));
   db.command('backup')
     .description('write a consistent copy of the database to a file; the server may be running')
     .argument('[file]', 'a new file; the format is the same for SQLite and PostgreSQL')
@@ -158,19 +158,21 @@ function databaseCommands(program: Command, operator: Operator): void {
     .option('--folder <folder>', 'write to a new file in this folder, named after the time')
     .option('--keep <number>', 'with --folder: verify the new file, then remove all but this many of the newest')
     .action(async (path: string | undefined, options) =>
-      (await import('./db-backup.ts')).backUpDatabase(await operator.context(), { ...options, path }),
+      (await import('./database/db-backup.ts')).backUpDatabase(await operator.context(), { ...options, path }),
     );
   db.command('verify')
     .description('prove that a backup can be restored: to a temporary database beside it')
     .argument('<file>', 'a file written by "db backup"')
-    .action(async (file: string) => (await import('./db-backup.ts')).verifyBackup(operator.output, file));
+    .action(async (file: string) => (await import('./database/db-backup.ts')).verifyBackup(operator.output, file));
   db.command('restore')
     .description('restore a backup of either database to an empty one')
     .argument('<file>', 'a file written by "db backup"')
-    .action(async (file: string) => (await import('./db-backup.ts')).restoreDatabase(await operator.context(), file));
+    .action(async (file: string) =>
+      (await import('./database/db-backup.ts')).restoreDatabase(await operator.context(), file),
+    );
   db.command('copy')
     .description('copy one database to an empty one; stop the server first')
     .requiredOption('--from <url>', 'such as sqlite:bursar.db')
     .requiredOption('--to <url>', 'such as postgres://user:password@host/bursar')
-    .action(async (options) => (await import('./db.ts')).copyDatabase(await operator.context(), options));
+    .action(async (options) => (await import('./database/db.ts')).copyDatabase(await operator.context(), options));
 }

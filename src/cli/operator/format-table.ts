@@ -1,4 +1,4 @@
-import { escapeControls } from './log-text.ts';
+import { escapeControls } from './server/log-text.ts';
 
 /** Aligns the cells of the rows. The first row is the header. */
 export function formatTable(table: readonly string[][]): string {

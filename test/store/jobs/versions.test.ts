@@ -13,7 +13,7 @@ import { addGrant } from '../../../src/store/ledger/grants.ts';
 import { reserve } from '../../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId, insertPeriod } from '../../../src/store/ledger/periods.ts';
 import { getQuotasVersion } from '../../../src/store/ledger/quotas.ts';
-import { advanceJob } from '../../../src/workers/advance-job.ts';
+import { advanceJob } from '../../../src/workers/jobs/advance-job.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
 
 let database: TestDatabase;

@@ -9,7 +9,7 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../support/until.ts';
 
-const logModule = new URL('../../../src/cli/operator/log.ts', import.meta.url);
+const logModule = new URL('../../../src/cli/operator/server/log.ts', import.meta.url);
 
 /** The source of a program that opens the log as `log`, runs a script, and then stays alive unless the script ends it. */
 const logging = (script: string, format = 'auto') => `const { openLog } = await import('${logModule}');
@@ -85,7 +85,7 @@ describe('the log of a process', { concurrency: 2 }, () => {
 });
 
 describe('SIGHUP', { concurrency: 4 }, () => {
-  const module = new URL('../../../src/cli/operator/reload.ts', import.meta.url);
+  const module = new URL('../../../src/cli/operator/server/reload.ts', import.meta.url);
   /** A program that says what each SIGHUP means. */
   const program = (file: string) => `import { appendFileSync } from 'node:fs';
     import { onHangUp } from '${module}';

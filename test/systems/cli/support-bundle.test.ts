@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { extract } from 'tar';
-import { toSafeLine } from '../../../src/cli/operator/support-log.ts';
+import { toSafeLine } from '../../../src/cli/operator/support/support-log.ts';
 import { createCaller } from '../../support/api.ts';
 import { bursarProcess, runBursar } from '../../support/command-line.ts';
 import { jobPath } from '../../support/jobs.ts';

@@ -1,12 +1,12 @@
-import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
-import { type EndRecord, isUncertain, reconcileEnd, wasEndedBeforeStart } from '../domain/jobs/end-record.ts';
-import { applyFileLimit } from '../domain/jobs/file-limits.ts';
-import type { JobEnd } from '../domain/jobs/job.ts';
-import { type Observation, transition } from '../domain/jobs/transition.ts';
-import { createSlots } from '../domain/slots.ts';
-import { requeueJob } from '../store/jobs/job-queue.ts';
-import { findJob, type JobRecord } from '../store/jobs/jobs.ts';
-import { inSpanOf, type SpanAttributes } from '../tracing/tracing.ts';
+import { toTimeLimitSeconds } from '../../domain/accounting/price.ts';
+import { type EndRecord, isUncertain, reconcileEnd, wasEndedBeforeStart } from '../../domain/jobs/end-record.ts';
+import { applyFileLimit } from '../../domain/jobs/file-limits.ts';
+import type { JobEnd } from '../../domain/jobs/job.ts';
+import { type Observation, transition } from '../../domain/jobs/transition.ts';
+import { createSlots } from '../../domain/slots.ts';
+import { requeueJob } from '../../store/jobs/job-queue.ts';
+import { findJob, type JobRecord } from '../../store/jobs/jobs.ts';
+import { inSpanOf, type SpanAttributes } from '../../tracing/tracing.ts';
 import { advanceJob } from './advance-job.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 

@@ -1,6 +1,6 @@
-import type { TakenSnapshot } from '../../store/maintenance/snapshot.ts';
-import { formatVerification } from './ledger.ts';
-import type { CommandOutput } from './operator.ts';
+import type { TakenSnapshot } from '../../../store/maintenance/snapshot.ts';
+import { formatVerification } from '../ledger.ts';
+import type { CommandOutput } from '../operator.ts';
 
 /** Prints what a snapshot contains and whether it is right. Returns whether it is; if not, the command fails. */
 export function printSnapshot(

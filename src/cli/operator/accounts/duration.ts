@@ -1,5 +1,5 @@
-import { BursarError } from '../../domain/errors.ts';
-import { msPerDay, msPerHour } from '../../domain/units.ts';
+import { BursarError } from '../../../domain/errors.ts';
+import { msPerDay, msPerHour } from '../../../domain/units.ts';
 
 const msPerYear = 365 * msPerDay;
 const unitMs: Record<string, number> = { m: 60_000, h: msPerHour, d: msPerDay, w: 7 * msPerDay, y: msPerYear };

@@ -5,8 +5,8 @@ import {
   listOwnersOfCancelledSubmissions,
   listWaitingOwners,
   type WaitingOwner,
-} from '../store/jobs/job-queue.ts';
-import type { JobRecord } from '../store/jobs/jobs.ts';
+} from '../../store/jobs/job-queue.ts';
+import type { JobRecord } from '../../store/jobs/jobs.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 /** How long a user waits whose jobs the engine does not take because too many are in its queue. */

@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
-import { BursarError } from '../domain/errors.ts';
-import type { Outcome } from '../domain/jobs/job.ts';
-import { describeCancellation } from '../domain/jobs/transition.ts';
-import { createSlots, type Slots } from '../domain/slots.ts';
-import type { ZipSource } from '../files/zip/zip-source.ts';
-import { findInput } from '../store/jobs/inputs.ts';
-import { listSubmissionsToCancel, postponeJob } from '../store/jobs/job-queue.ts';
-import { findJob, type JobRecord } from '../store/jobs/jobs.ts';
-import { inActiveSpan, inSpanOf } from '../tracing/tracing.ts';
+import { toTimeLimitSeconds } from '../../domain/accounting/price.ts';
+import { BursarError } from '../../domain/errors.ts';
+import type { Outcome } from '../../domain/jobs/job.ts';
+import { describeCancellation } from '../../domain/jobs/transition.ts';
+import { createSlots, type Slots } from '../../domain/slots.ts';
+import type { ZipSource } from '../../files/zip/zip-source.ts';
+import { findInput } from '../../store/jobs/inputs.ts';
+import { listSubmissionsToCancel, postponeJob } from '../../store/jobs/job-queue.ts';
+import { findJob, type JobRecord } from '../../store/jobs/jobs.ts';
+import { inActiveSpan, inSpanOf } from '../../tracing/tracing.ts';
+import { idleIntervalMs, type Loop, startLoop } from '../loop.ts';
 import { advanceJob, releaseJobs } from './advance-job.ts';
 import { createJobClaims } from './claim-jobs.ts';
 import { createDispatchFailures } from './dispatch-failures.ts';
-import { idleIntervalMs, type Loop, startLoop } from './loop.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 /** Jobs in progress. More than are submitted: the files of the next ones are unpacked meanwhile, and commits are shared. */

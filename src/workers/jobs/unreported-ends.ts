@@ -1,5 +1,5 @@
-import { type RecordedEnd, toJobEnd } from '../domain/jobs/end-record.ts';
-import type { Observation } from '../domain/jobs/transition.ts';
+import { type RecordedEnd, toJobEnd } from '../../domain/jobs/end-record.ts';
+import type { Observation } from '../../domain/jobs/transition.ts';
 import type { FinishedObservation } from './job-ends.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 

@@ -1,10 +1,10 @@
-import { toJobReference } from '../contract/event.ts';
-import { publicJob } from '../contract/job.ts';
-import { BursarError } from '../domain/errors.ts';
-import { insertEvent } from '../store/events/events.ts';
-import { setDelay } from '../store/jobs/delayed-jobs.ts';
-import { postponeJob } from '../store/jobs/job-queue.ts';
-import { type JobRecord, lockJobsVersion } from '../store/jobs/jobs.ts';
+import { toJobReference } from '../../contract/event.ts';
+import { publicJob } from '../../contract/job.ts';
+import { BursarError } from '../../domain/errors.ts';
+import { insertEvent } from '../../store/events/events.ts';
+import { setDelay } from '../../store/jobs/delayed-jobs.ts';
+import { postponeJob } from '../../store/jobs/job-queue.ts';
+import { type JobRecord, lockJobsVersion } from '../../store/jobs/jobs.ts';
 import { fullQueueRetryMs, type JobClaims } from './claim-jobs.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 

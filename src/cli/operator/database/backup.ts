@@ -1,15 +1,15 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { BursarError, errnoCode } from '../../domain/errors.ts';
-import { copyDurably, hashFile, zipPath } from '../../files/spool/copy-spool.ts';
-import { createSpool, spoolFolder } from '../../files/spool/spool.ts';
-import { syncFolder } from '../../files/sync-folder.ts';
-import { createDataFolder } from '../../store/maintenance/data-folder.ts';
-import { verifySnapshot } from '../../store/maintenance/snapshot.ts';
+import { BursarError, errnoCode } from '../../../domain/errors.ts';
+import { copyDurably, hashFile, zipPath } from '../../../files/spool/copy-spool.ts';
+import { createSpool, spoolFolder } from '../../../files/spool/spool.ts';
+import { syncFolder } from '../../../files/sync-folder.ts';
+import { createDataFolder } from '../../../store/maintenance/data-folder.ts';
+import { verifySnapshot } from '../../../store/maintenance/snapshot.ts';
+import type { OperatorContext } from '../operator.ts';
 import { collectBackup } from './collect-backup.ts';
 import { type BackupTarget, backUpTo, printVerified, restoreFrom } from './db-backup.ts';
 import { requireDatabase, withConnection, withServerExcluded } from './db-connection.ts';
-import type { OperatorContext } from './operator.ts';
 import { printSnapshot } from './print-snapshot.ts';
 
 /** The files of a backup: a snapshot of the database, the zips of waiting jobs, and the hashes of both. */

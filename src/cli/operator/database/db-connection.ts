@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { parseDatabaseUrl } from '../../config/database-url.ts';
-import type { Config } from '../../config/schema.ts';
-import { BursarError } from '../../domain/errors.ts';
-import { checkServer } from '../../store/database/check-server.ts';
-import { connectDatabase, type DatabaseSettings } from '../../store/database/database.ts';
-import type { Db } from '../../store/database/handle.ts';
-import { lockDataFolder } from '../../store/maintenance/instance-lock.ts';
+import { parseDatabaseUrl } from '../../../config/database-url.ts';
+import type { Config } from '../../../config/schema.ts';
+import { BursarError } from '../../../domain/errors.ts';
+import { checkServer } from '../../../store/database/check-server.ts';
+import { connectDatabase, type DatabaseSettings } from '../../../store/database/database.ts';
+import type { Db } from '../../../store/database/handle.ts';
+import { lockDataFolder } from '../../../store/maintenance/instance-lock.ts';
 
 /** Throws if there is no SQLite database. A connection would create an empty one in a folder that was named by mistake. */
 export function requireDatabase(config: Config, url: string): void {

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
-import { siteRoles } from '../../domain/identity/policy.ts';
-import type { Operator } from './operator.ts';
+import { siteRoles } from '../../../domain/identity/policy.ts';
+import type { Operator } from '../operator.ts';
 
 const actorOption = ({ name }: Operator) => ['--actor <name>', 'name to record in the audit trail', name] as const;
 

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { hidePassword } from '../../config/format.ts';
-import { getSchemaStatus, migrate, type SchemaStatus } from '../../store/database/migrations.ts';
-import { countRows } from '../../store/maintenance/copy-tables.ts';
-import { createDataFolder } from '../../store/maintenance/data-folder.ts';
-import { restoreSnapshot, takeSnapshot } from '../../store/maintenance/snapshot.ts';
+import { hidePassword } from '../../../config/format.ts';
+import { getSchemaStatus, migrate, type SchemaStatus } from '../../../store/database/migrations.ts';
+import { countRows } from '../../../store/maintenance/copy-tables.ts';
+import { createDataFolder } from '../../../store/maintenance/data-folder.ts';
+import { restoreSnapshot, takeSnapshot } from '../../../store/maintenance/snapshot.ts';
+import type { OperatorContext } from '../operator.ts';
 import { requireDatabase, sqliteFile, withConnection, withServerExcluded } from './db-connection.ts';
-import type { OperatorContext } from './operator.ts';
 import { printSnapshot } from './print-snapshot.ts';
 
 /** Applies the pending migrations, as the next start of a server would. */

@@ -1,10 +1,10 @@
-import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
-import { toJobEnd } from '../domain/jobs/end-record.ts';
-import type { JobEnd, JobState } from '../domain/jobs/job.ts';
-import type { Observation } from '../domain/jobs/transition.ts';
-import type { MissingJob } from '../engines/engine.ts';
-import { findUnfinishedJobs, listJobsToCancel, requeueJob } from '../store/jobs/job-queue.ts';
-import { findJob } from '../store/jobs/jobs.ts';
+import { toTimeLimitSeconds } from '../../domain/accounting/price.ts';
+import { toJobEnd } from '../../domain/jobs/end-record.ts';
+import type { JobEnd, JobState } from '../../domain/jobs/job.ts';
+import type { Observation } from '../../domain/jobs/transition.ts';
+import type { MissingJob } from '../../engines/engine.ts';
+import { findUnfinishedJobs, listJobsToCancel, requeueJob } from '../../store/jobs/job-queue.ts';
+import { findJob } from '../../store/jobs/jobs.ts';
 import type { FinishedObservation } from './job-ends.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 

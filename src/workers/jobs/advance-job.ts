@@ -1,14 +1,14 @@
-import { toJobReference } from '../contract/event.ts';
-import { publicJob } from '../contract/job.ts';
-import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
-import { calculateSettlement } from '../domain/accounting/settlement.ts';
-import type { ObservedStatus } from '../domain/jobs/transition.ts';
-import type { HpcSystem } from '../domain/systems/system.ts';
-import { insertEvent } from '../store/events/events.ts';
-import { deleteInput } from '../store/jobs/inputs.ts';
-import { type JobRecord, updateStatus } from '../store/jobs/jobs.ts';
-import { settle } from '../store/ledger/ledger.ts';
-import type { HeldLease } from './hold-lease.ts';
+import { toJobReference } from '../../contract/event.ts';
+import { publicJob } from '../../contract/job.ts';
+import { toTimeLimitSeconds } from '../../domain/accounting/price.ts';
+import { calculateSettlement } from '../../domain/accounting/settlement.ts';
+import type { ObservedStatus } from '../../domain/jobs/transition.ts';
+import type { HpcSystem } from '../../domain/systems/system.ts';
+import { insertEvent } from '../../store/events/events.ts';
+import { deleteInput } from '../../store/jobs/inputs.ts';
+import { type JobRecord, updateStatus } from '../../store/jobs/jobs.ts';
+import { settle } from '../../store/ledger/ledger.ts';
+import type { HeldLease } from '../hold-lease.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 export interface StatusChange {

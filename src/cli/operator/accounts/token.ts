@@ -1,14 +1,14 @@
-import { toHpcSystems } from '../../config/hpc-systems.ts';
-import { BursarError } from '../../domain/errors.ts';
-import { parseScopeList, type SiteRole, type TokenScope, tokenScopes } from '../../domain/identity/policy.ts';
-import { createAccountService } from '../../services/identity/account.ts';
-import { commandLineActor } from '../../services/identity/actor.ts';
-import { provisionToken } from '../../services/identity/provision-token.ts';
-import { findToken, listTokens, type TokenRecord } from '../../store/identity/tokens.ts';
+import { toHpcSystems } from '../../../config/hpc-systems.ts';
+import { BursarError } from '../../../domain/errors.ts';
+import { parseScopeList, type SiteRole, type TokenScope, tokenScopes } from '../../../domain/identity/policy.ts';
+import { createAccountService } from '../../../services/identity/account.ts';
+import { commandLineActor } from '../../../services/identity/actor.ts';
+import { provisionToken } from '../../../services/identity/provision-token.ts';
+import { findToken, listTokens, type TokenRecord } from '../../../store/identity/tokens.ts';
+import { formatTable } from '../format-table.ts';
+import type { OperatorContext } from '../operator.ts';
+import { parseReason } from '../reason.ts';
 import { parseDurationMs } from './duration.ts';
-import { formatTable } from './format-table.ts';
-import type { OperatorContext } from './operator.ts';
-import { parseReason } from './reason.ts';
 
 interface CreateOptions {
   user: string;

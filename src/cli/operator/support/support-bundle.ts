@@ -12,13 +12,13 @@ import {
 } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { create } from 'tar';
-import { formatConfig } from '../../config/format.ts';
-import type { Config } from '../../config/schema.ts';
-import { BursarError } from '../../domain/errors.ts';
-import { readDatabaseReport } from '../../store/maintenance/database-report.ts';
+import { formatConfig } from '../../../config/format.ts';
+import type { Config } from '../../../config/schema.ts';
+import { BursarError } from '../../../domain/errors.ts';
+import { readDatabaseReport } from '../../../store/maintenance/database-report.ts';
+import type { OperatorContext } from '../operator.ts';
+import { localUrl } from '../server/local-url.ts';
 import { collectFindings } from './doctor.ts';
-import { localUrl } from './local-url.ts';
-import type { OperatorContext } from './operator.ts';
 import { readSafeLog } from './support-log.ts';
 
 export interface SupportBundleOptions {

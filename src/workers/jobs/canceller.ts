@@ -1,5 +1,5 @@
-import { listJobsToCancel } from '../store/jobs/job-queue.ts';
-import { idleIntervalMs, type Loop, startLoop } from './loop.ts';
+import { listJobsToCancel } from '../../store/jobs/job-queue.ts';
+import { idleIntervalMs, type Loop, startLoop } from '../loop.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 const minRetryMs = 2000;

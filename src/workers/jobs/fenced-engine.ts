@@ -1,5 +1,5 @@
-import type { Engine } from '../engines/engine.ts';
-import type { HeldLease } from './hold-lease.ts';
+import type { Engine } from '../../engines/engine.ts';
+import type { HeldLease } from '../hold-lease.ts';
 
 /** Wraps an engine so that every method that changes jobs throws once the lease may have expired. Reading still works. */
 export function fencedEngine(engine: Engine, lease: HeldLease): Engine {

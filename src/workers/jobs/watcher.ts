@@ -1,11 +1,16 @@
-import { isStateChange, type Observation, transition } from '../domain/jobs/transition.ts';
-import { type PollResult, statusAfterPoll } from '../domain/systems/health.ts';
-import { findEndedJobs, findUnfinishedJobs, listUnfinishedJobs, type UnfinishedJob } from '../store/jobs/job-queue.ts';
-import { findJob } from '../store/jobs/jobs.ts';
-import { setSystemStatus } from '../store/systems/systems.ts';
+import { isStateChange, type Observation, transition } from '../../domain/jobs/transition.ts';
+import { type PollResult, statusAfterPoll } from '../../domain/systems/health.ts';
+import {
+  findEndedJobs,
+  findUnfinishedJobs,
+  listUnfinishedJobs,
+  type UnfinishedJob,
+} from '../../store/jobs/job-queue.ts';
+import { findJob } from '../../store/jobs/jobs.ts';
+import { setSystemStatus } from '../../store/systems/systems.ts';
+import { type Loop, startLoop } from '../loop.ts';
 import { advanceJob, releaseJobs } from './advance-job.ts';
 import { createJobEnds, type FinishedObservation, type JobEnds } from './job-ends.ts';
-import { type Loop, startLoop } from './loop.ts';
 import { createMissingJobTracker } from './missing-jobs.ts';
 import { delayAfterPoll, pollInterval } from './poll-interval.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';

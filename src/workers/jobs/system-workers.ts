@@ -1,11 +1,11 @@
-import { ensureSystem, setSystemStatus } from '../store/systems/systems.ts';
+import { ensureSystem, setSystemStatus } from '../../store/systems/systems.ts';
+import { startCleanup } from '../cleanup.ts';
+import { type HeldLease, holdLease, type LeaseDeps, type Stoppable } from '../hold-lease.ts';
+import { startUsageMonitor } from '../usage-monitor.ts';
 import { startCanceller } from './canceller.ts';
-import { startCleanup } from './cleanup.ts';
 import { startDispatcher } from './dispatcher.ts';
 import { fencedEngine } from './fenced-engine.ts';
-import { type HeldLease, holdLease, type LeaseDeps, type Stoppable } from './hold-lease.ts';
 import type { LeasedSystemDeps, SystemDeps } from './system-deps.ts';
-import { startUsageMonitor } from './usage-monitor.ts';
 import { startWatcher } from './watcher.ts';
 
 export interface SystemWorkers {

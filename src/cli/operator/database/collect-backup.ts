@@ -1,13 +1,13 @@
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BursarError } from '../../domain/errors.ts';
-import { msPerDay } from '../../domain/units.ts';
-import { copyDurably, linkZips, zipPath } from '../../files/spool/copy-spool.ts';
-import type { Spool } from '../../files/spool/spool.ts';
-import { openDatabase } from '../../store/database/database.ts';
-import type { Db } from '../../store/database/handle.ts';
-import { listJobsWithSpooledZip } from '../../store/jobs/job-queue.ts';
-import { takeSnapshot } from '../../store/maintenance/snapshot.ts';
+import { BursarError } from '../../../domain/errors.ts';
+import { msPerDay } from '../../../domain/units.ts';
+import { copyDurably, linkZips, zipPath } from '../../../files/spool/copy-spool.ts';
+import type { Spool } from '../../../files/spool/spool.ts';
+import { openDatabase } from '../../../store/database/database.ts';
+import type { Db } from '../../../store/database/handle.ts';
+import { listJobsWithSpooledZip } from '../../../store/jobs/job-queue.ts';
+import { takeSnapshot } from '../../../store/maintenance/snapshot.ts';
 
 const stagingPrefix = 'backup-';
 const maxAttempts = 5;

@@ -1,10 +1,10 @@
-import { BursarError } from '../../domain/errors.ts';
-import { type SiteRole, siteRoles } from '../../domain/identity/policy.ts';
-import { commandLineActor } from '../../services/identity/actor.ts';
-import { createUserService, type UserService } from '../../services/identity/user-service.ts';
-import { formatTable } from './format-table.ts';
-import type { OperatorContext } from './operator.ts';
-import { parseReason } from './reason.ts';
+import { BursarError } from '../../../domain/errors.ts';
+import { type SiteRole, siteRoles } from '../../../domain/identity/policy.ts';
+import { commandLineActor } from '../../../services/identity/actor.ts';
+import { createUserService, type UserService } from '../../../services/identity/user-service.ts';
+import { formatTable } from '../format-table.ts';
+import type { OperatorContext } from '../operator.ts';
+import { parseReason } from '../reason.ts';
 
 export interface UserActionOptions {
   reason: string;

@@ -1,13 +1,13 @@
-import type { HpcSystem } from '../domain/systems/system.ts';
-import type { Engine } from '../engines/engine.ts';
-import type { Spool } from '../files/spool/spool.ts';
-import type { Workspaces } from '../files/workspaces/workspaces.ts';
-import type { ZipLimits } from '../files/zip/zip-entries.ts';
-import type { Metrics } from '../metrics/metrics.ts';
-import type { Db } from '../store/database/handle.ts';
-import type { Tracing } from '../tracing/tracing.ts';
-import type { HeldLease } from './hold-lease.ts';
-import type { Logger } from './loop.ts';
+import type { HpcSystem } from '../../domain/systems/system.ts';
+import type { Engine } from '../../engines/engine.ts';
+import type { Spool } from '../../files/spool/spool.ts';
+import type { Workspaces } from '../../files/workspaces/workspaces.ts';
+import type { ZipLimits } from '../../files/zip/zip-entries.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
+import type { Db } from '../../store/database/handle.ts';
+import type { Tracing } from '../../tracing/tracing.ts';
+import type { HeldLease } from '../hold-lease.ts';
+import type { Logger } from '../loop.ts';
 
 /** Dependencies of the workers of one HPC system, before its lease is acquired. */
 export interface SystemDeps {

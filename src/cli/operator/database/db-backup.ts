@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { access, constants, mkdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { BursarError, errnoCode } from '../../domain/errors.ts';
-import { migrate } from '../../store/database/migrations.ts';
-import { backupName, removeOldBackups } from '../../store/maintenance/backup-folder.ts';
-import { createDataFolder } from '../../store/maintenance/data-folder.ts';
-import { restoreSnapshot, takeSnapshot, verifySnapshot } from '../../store/maintenance/snapshot.ts';
+import { BursarError, errnoCode } from '../../../domain/errors.ts';
+import { migrate } from '../../../store/database/migrations.ts';
+import { backupName, removeOldBackups } from '../../../store/maintenance/backup-folder.ts';
+import { createDataFolder } from '../../../store/maintenance/data-folder.ts';
+import { restoreSnapshot, takeSnapshot, verifySnapshot } from '../../../store/maintenance/snapshot.ts';
+import type { CommandOutput, OperatorContext } from '../operator.ts';
 import { requireDatabase, withConnection, withServerExcluded } from './db-connection.ts';
-import type { CommandOutput, OperatorContext } from './operator.ts';
 import { printSnapshot } from './print-snapshot.ts';
 
 /** The target of a backup: one path, or a folder of backups of which the last ones are kept. */

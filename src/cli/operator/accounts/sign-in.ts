@@ -1,10 +1,10 @@
-import { allScopes } from '../../domain/identity/policy.ts';
-import { requireUser } from '../../services/identity/access.ts';
-import { commandLineActor } from '../../services/identity/actor.ts';
-import { createDeviceFlow } from '../../services/identity/device-flow.ts';
-import { createSignInLink } from '../../services/identity/sign-in-links.ts';
-import { localUrl } from './local-url.ts';
-import type { OperatorContext } from './operator.ts';
+import { allScopes } from '../../../domain/identity/policy.ts';
+import { requireUser } from '../../../services/identity/access.ts';
+import { commandLineActor } from '../../../services/identity/actor.ts';
+import { createDeviceFlow } from '../../../services/identity/device-flow.ts';
+import { createSignInLink } from '../../../services/identity/sign-in-links.ts';
+import type { OperatorContext } from '../operator.ts';
+import { localUrl } from '../server/local-url.ts';
 
 interface SignInOptions {
   user: string;

@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { type Logger, pino } from 'pino';
-import type { Config } from '../../config/schema.ts';
-import { BursarError } from '../../domain/errors.ts';
+import type { Config } from '../../../config/schema.ts';
+import { BursarError } from '../../../domain/errors.ts';
 import { formatLogLine } from './log-text.ts';
 
 const warnLevel = 40;
