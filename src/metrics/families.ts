@@ -66,7 +66,7 @@ export const families = {
     labels: ['operation'],
     buckets: databaseSeconds,
     help:
-      'Time of database operations. statement: one outside of a transaction. transaction: from its begin to its end, the ' +
+      'Time of database operations. statement: one without a transaction. transaction: from its begin to its end, the ' +
       'commit included. commit: until the data is on disk. acquire: waiting for a connection (PostgreSQL) or for the turn ' +
       'to write (SQLite).',
   },

@@ -7,20 +7,22 @@ import { formatExactNumber, relativeTime } from './terminal/time.ts';
 interface SystemsOptions {
   name?: string;
   /** For `admin systems`: with the errors of the schedulers. */
-  reach?: 'own' | 'any';
+  forAdministrators?: boolean;
 }
 
-export async function run(context: Context, { name, reach = 'own' }: SystemsOptions): Promise<void> {
+export async function run(context: Context, { name, forAdministrators = false }: SystemsOptions): Promise<void> {
   const { api } = await context.client();
   const { signal } = context;
   if (name === undefined) {
-    const systems =
-      reach === 'own' ? await api.listSystems({ signal }) : await api.listSystemsForAdministrators({ signal });
+    const systems = forAdministrators
+      ? await api.listSystemsForAdministrators({ signal })
+      : await api.listSystems({ signal });
     return await context.printTable(systems, systemColumns, 'There are no systems.');
   }
   const path = { hpc: name };
-  const system =
-    reach === 'own' ? await api.getSystem({ path, signal }) : await api.getSystemForAdministrators({ path, signal });
+  const system = forAdministrators
+    ? await api.getSystemForAdministrators({ path, signal })
+    : await api.getSystem({ path, signal });
   if (context.options.json) return await context.printJson(system);
   await context.printFields(describeSystem(context, system));
 }

@@ -176,7 +176,7 @@ function drawMarks(
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
-    // The label is above the plot, inside of its width, and above the label before it if they would overlap.
+    // The label is above the plot, within its width, and above the label before it if they would overlap.
     const { width } = ctx.measureText(label);
     const left = Math.min(x - width / 2, ctx.canvas.width - width - 4 * ratio);
     const line = left < lastRight + 8 * ratio ? 1 : 0;

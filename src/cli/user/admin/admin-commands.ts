@@ -124,7 +124,7 @@ function jobAdministration(admin: Command): void {
     .option('--failed', 'only failed ones')
     .option('--unfinished', 'only unfinished ones')
     .action(runs(() => import('./jobs.ts'), 'list'));
-  addJobCommands(admin.command('job').description('show, follow, cancel or delete a job of any user'), 'any');
+  addJobCommands(admin.command('job').description('show, follow, cancel or delete a job of any user'), 'anyone');
   userCommand(admin, 'quotas', 'list the quotas of all users, or of one')
     .argument('[user]', 'user identifier')
     .option('--system <name>', 'only on this system', systemName)

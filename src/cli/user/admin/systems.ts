@@ -3,7 +3,7 @@ import type { Context } from '../context.ts';
 import { run as show } from '../systems.ts';
 
 export async function list(context: Context, { name }: { name?: string }): Promise<void> {
-  await show(context, { ...(name === undefined ? {} : { name }), reach: 'any' });
+  await show(context, { ...(name === undefined ? {} : { name }), forAdministrators: true });
 }
 
 interface PauseOptions {

@@ -10,11 +10,11 @@ interface CancelOptions extends JobOptions {
 
 /** Cancels a job. Its files stay. */
 export async function run(context: Context, options: CancelOptions): Promise<void> {
-  const { job: reference, reach = 'own', reason, wait } = options;
+  const { job: reference, owner = 'caller', reason, wait } = options;
   const client = await context.client();
-  const job = await findJob(context, reference, reach);
-  let cancelled = await accessJob(client, context, job, reach).cancel(reason);
-  if (wait && reach === 'own' && !cancelled.terminal_stage) {
+  const job = await findJob(context, reference, owner);
+  let cancelled = await accessJob(client, context, job, owner).cancel(reason);
+  if (wait && owner === 'caller' && !cancelled.terminal_stage) {
     context.detachMessage = `The job ${job.job_id} is being cancelled. See it: bursar job show ${job.job_id}`;
     cancelled = await client.job(cancelled).wait({ signal: context.signal });
   }

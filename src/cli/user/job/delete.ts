@@ -8,10 +8,13 @@ interface DeleteOptions extends JobOptions {
 }
 
 /** Deletes the files of a finished job, which frees its space. */
-export async function run(context: Context, { job: reference, reach = 'own', reason }: DeleteOptions): Promise<void> {
+export async function run(
+  context: Context,
+  { job: reference, owner = 'caller', reason }: DeleteOptions,
+): Promise<void> {
   const client = await context.client();
-  const job = await findJob(context, reference, reach);
-  const deleted = await accessJob(client, context, job, reach).delete(reason);
+  const job = await findJob(context, reference, owner);
+  const deleted = await accessJob(client, context, job, owner).delete(reason);
   if (context.options.json) return await context.printJson(deleted);
   context.note(`The files of the job ${job.job_id} are deleted.`);
 }

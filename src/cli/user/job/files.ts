@@ -5,9 +5,9 @@ import { findJob } from './find-job.ts';
 import { accessJob } from './job-access.ts';
 import type { JobOptions } from './options.ts';
 
-export async function run(context: Context, { job: reference, reach = 'own' }: JobOptions): Promise<void> {
+export async function run(context: Context, { job: reference, owner = 'caller' }: JobOptions): Promise<void> {
   const client = await context.client();
-  const files = await accessJob(client, context, await findJob(context, reference, reach), reach).files();
+  const files = await accessJob(client, context, await findJob(context, reference, owner), owner).files();
   await context.printTable(
     files,
     [

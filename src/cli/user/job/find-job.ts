@@ -10,16 +10,16 @@ const lastReference = '@last';
 const maxCandidates = 10;
 
 /** `own`: the jobs of the caller. `any`: the jobs of all users. */
-export type Reach = 'own' | 'any';
+export type JobOwner = 'caller' | 'anyone';
 
 /** Finds the job that a user has named. Throws if there is none, or several begin like that. */
-export async function findJob(context: Context, reference: string, reach: Reach = 'own'): Promise<Job> {
+export async function findJob(context: Context, reference: string, owner: JobOwner = 'caller'): Promise<Job> {
   const { api } = await context.client();
   const { signal } = context;
   const isLast = reference === lastReference;
   const query = isLast ? { limit: 1 } : { limit: maxCandidates, job_id: parseBeginning(reference) };
   const { jobs, next } =
-    reach === 'own'
+    owner === 'caller'
       ? await api.listJobSummaries({ query, signal })
       : await api.listJobSummariesOfAllUsers({ query, signal });
   const candidates = jobs.map(({ job }) => job);

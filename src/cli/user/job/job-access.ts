@@ -1,7 +1,7 @@
 import type { Bursar, Job, File as JobFile, Timeline } from '#client';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors.ts';
-import { pathOf, type Reach } from './find-job.ts';
+import { type JobOwner, pathOf } from './find-job.ts';
 
 /** The requests about one job: as its owner, or as somebody who may see the jobs of all users. */
 export interface JobAccess {
@@ -12,9 +12,9 @@ export interface JobAccess {
   delete(reason: string | undefined): Promise<Job>;
 }
 
-export function accessJob({ api }: Bursar, { signal }: Context, job: Job, reach: Reach): JobAccess {
+export function accessJob({ api }: Bursar, { signal }: Context, job: Job, owner: JobOwner): JobAccess {
   const path = pathOf(job);
-  if (reach === 'own')
+  if (owner === 'caller')
     return {
       read: () => api.getJob({ path, signal }),
       timeline: () => api.getJobTimeline({ path, signal }),

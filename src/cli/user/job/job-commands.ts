@@ -50,13 +50,13 @@ Example:
 }
 
 /** The commands that also administrators have, for the jobs of all users. */
-export function addJobCommands(job: Command, reach: 'own' | 'any' = 'own'): void {
+export function addJobCommands(job: Command, owner: 'caller' | 'anyone' = 'caller'): void {
   const jobCommand = (name: string, description: string) =>
     userCommand(job, name, description)
       .argument(...jobArgument)
-      .hook('preAction', (_, command) => void command.setOptionValue('reach', reach));
+      .hook('preAction', (_, command) => void command.setOptionValue('owner', owner));
   const show = jobCommand('show', 'show one job: its stage, times and cost');
-  if (reach === 'own') show.option('--watch', 'until the job has ended; the exit code is that of the job');
+  if (owner === 'caller') show.option('--watch', 'until the job has ended; the exit code is that of the job');
   show.action(runs(() => import('./show.ts')));
   jobCommand('timeline', 'show what has happened to a job').action(runs(() => import('./timeline.ts')));
   jobCommand('log', 'print the output of a job')
@@ -66,10 +66,10 @@ export function addJobCommands(job: Command, reach: 'own' | 'any' = 'own'): void
   jobCommand('files', 'list the files of a job').action(runs(() => import('./files.ts')));
   const reasonOption = ['--reason <text>', 'why; the owner of the job is told'] as const;
   const cancel = jobCommand('cancel', 'cancel a job; its files stay');
-  if (reach === 'own') cancel.option('--wait', 'until the job has ended');
+  if (owner === 'caller') cancel.option('--wait', 'until the job has ended');
   else cancel.requiredOption(...reasonOption);
   cancel.action(runs(() => import('./cancel.ts')));
   const remove = jobCommand('delete', 'delete the files of a finished job');
-  if (reach === 'any') remove.requiredOption(...reasonOption);
+  if (owner === 'anyone') remove.requiredOption(...reasonOption);
   remove.action(runs(() => import('./delete.ts')));
 }

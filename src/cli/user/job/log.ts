@@ -13,16 +13,16 @@ interface LogOptions extends JobOptions {
 
 /** Prints the output of a job. A followed log ends with the job, and the exit code is that of the job. */
 export async function run(context: Context, options: LogOptions): Promise<void> {
-  const { job: reference, reach = 'own', follow = false, stderr = false } = options;
+  const { job: reference, owner = 'caller', follow = false, stderr = false } = options;
   const client = await context.client();
-  const job = await findJob(context, reference, reach);
+  const job = await findJob(context, reference, owner);
   const stream = stderr ? 'stderr' : 'stdout';
-  const command = reach === 'own' ? 'bursar job' : 'bursar admin job';
+  const command = owner === 'caller' ? 'bursar job' : 'bursar admin job';
   if (follow && !job.terminal_stage)
     context.detachMessage = `The job ${job.job_id} runs on. Come back to it:\n  ${command} log -f ${job.job_id}`;
   const { signal } = context;
   const chunks =
-    reach === 'own'
+    owner === 'caller'
       ? client.job(job).log({ stream, follow, signal })
       : readAnyLog(client, context, job, stream, follow);
   let last = '\n';
@@ -35,7 +35,7 @@ export async function run(context: Context, options: LogOptions): Promise<void> 
   // The prompt of the shell begins on a line of its own.
   if (context.isTerminal && !last.endsWith('\n')) await context.print('\n');
   if (follow) {
-    const { job: ended, entries } = await accessJob(client, context, job, reach).timeline();
+    const { job: ended, entries } = await accessJob(client, context, job, owner).timeline();
     context.exitCode = exitCodeOf(ended, entries.findLast(({ type }) => type === 'job.ended')?.outcome);
   }
 }

@@ -14,12 +14,12 @@ interface ShowOptions extends JobOptions {
   watch?: boolean;
 }
 
-export async function run(context: Context, { job: reference, reach = 'own', watch }: ShowOptions): Promise<void> {
+export async function run(context: Context, { job: reference, owner = 'caller', watch }: ShowOptions): Promise<void> {
   const client = await context.client();
-  const job = await findJob(context, reference, reach);
+  const job = await findJob(context, reference, owner);
   if (watch) return await watchJob(context, job);
   if (context.options.json) return await context.printJson(job);
-  const timeline = await accessJob(client, context, job, reach).timeline();
+  const timeline = await accessJob(client, context, job, owner).timeline();
   await context.printFields(describeJob(context, timeline, await findCharge(context, job)));
 }
 

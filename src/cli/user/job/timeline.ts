@@ -8,9 +8,9 @@ import type { JobOptions } from './options.ts';
 
 type Entry = Timeline['entries'][number];
 
-export async function run(context: Context, { job: reference, reach = 'own' }: JobOptions): Promise<void> {
+export async function run(context: Context, { job: reference, owner = 'caller' }: JobOptions): Promise<void> {
   const client = await context.client();
-  const timeline = await accessJob(client, context, await findJob(context, reference, reach), reach).timeline();
+  const timeline = await accessJob(client, context, await findJob(context, reference, owner), owner).timeline();
   if (context.options.json) return await context.printJson(timeline);
   await context.printTable(timeline.entries, columns(context), 'The timeline is empty.');
 }

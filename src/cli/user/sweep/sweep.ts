@@ -37,7 +37,7 @@ export interface SweepOptions extends JobOptions {
 }
 
 /**
- * Submits one job for each combination of parameters. Each has exactly one job, also if the command is killed at any point
+ * Submits one job for each combination of parameters. Each has exactly one job, even if the command is killed at any point
  * and run again. Ends when all jobs are submitted; with --watch or --collect, when all have ended.
  */
 export async function run(context: Context, options: SweepOptions): Promise<void> {

@@ -51,7 +51,7 @@ export function layoutRows(lines: readonly string[], columns: number | undefined
   };
 }
 
-/** Characters outside of the basic plane have two halves, which stay together. */
+/** Characters beyond the basic plane have two halves, which stay together. */
 function skipHalf(text: string, index: number): number {
   const code = text.charCodeAt(index);
   return code >= 0xdc00 && code <= 0xdfff ? index + 1 : index;
