@@ -1,7 +1,14 @@
 import Type from 'typebox';
 import { siteRoles, tokenScopes } from '../domain/identity/policy.ts';
-import { nullableString, nullableTime, nullableTimestamp, timestamp } from './fields.ts';
-import { patterns } from './patterns.ts';
+import {
+  namedObject,
+  nullableString,
+  nullableTime,
+  nullableTimestamp,
+  patterns,
+  requestBody,
+  timestamp,
+} from './fields.ts';
 
 const scopes = Type.Array(Type.Enum([...tokenScopes]), { minItems: 1, uniqueItems: true });
 const hpc = nullableString('The token can be used for this system only.');
@@ -32,18 +39,15 @@ const exampleToken = {
   state: 'valid',
 };
 
-export const TokenSchema = Type.Object(tokenFields, {
-  $id: 'Token',
-  additionalProperties: false,
-  examples: [exampleToken],
-});
+export const TokenSchema = namedObject('Token', tokenFields, exampleToken);
 
-export const TokenWithSecretSchema = Type.Object(
+export const TokenWithSecretSchema = namedObject(
+  'TokenWithSecret',
   { ...tokenFields, token: Type.String({ description: 'The token itself. It is shown only once.' }) },
-  { $id: 'TokenWithSecret', additionalProperties: false, examples: [{ ...exampleToken, token: 'bursar_…' }] },
+  { ...exampleToken, token: 'bursar_…' },
 );
 
-export const TokenBody = Type.Object(
+export const TokenBody = requestBody(
   {
     name: Type.String({ minLength: 1, maxLength: 100, pattern: patterns.visibleText.pattern }),
     scopes: Type.Optional(scopes),
@@ -53,10 +57,11 @@ export const TokenBody = Type.Object(
       Type.Integer({ minimum: 1, maximum: 36_500, description: 'Life in days. Default: `tokens.defaultDays`.' }),
     ),
   },
-  { additionalProperties: false, examples: [{ name: 'notebook', scopes: ['jobs:read', 'jobs:write'], days: 30 }] },
+  { name: 'notebook', scopes: ['jobs:read', 'jobs:write'], days: 30 },
 );
 
-export const MeSchema = Type.Object(
+export const MeSchema = namedObject(
+  'Me',
   {
     user: Type.String(),
     name: nullableString('From the OpenID provider.'),
@@ -77,18 +82,36 @@ export const MeSchema = Type.Object(
     ),
   },
   {
-    $id: 'Me',
-    additionalProperties: false,
-    examples: [
-      {
-        user: '301330',
-        name: null,
-        mail: null,
-        roles: ['user'],
-        scopes: ['jobs:read', 'jobs:write'],
-        expires_at: '2026-05-01T12:00:00.000Z',
-        projects: [{ project_hpc: 'HPC_ONE', project_name: 'climate', role: 'member', status: 'active' }],
-      },
-    ],
+    user: '301330',
+    name: null,
+    mail: null,
+    roles: ['user'],
+    scopes: ['jobs:read', 'jobs:write'],
+    expires_at: '2026-05-01T12:00:00.000Z',
+    projects: [{ project_hpc: 'HPC_ONE', project_name: 'climate', role: 'member', status: 'active' }],
+  },
+);
+
+export const SessionSchema = namedObject(
+  'Session',
+  {
+    id: Type.Integer(),
+    created_at: timestamp,
+    last_used_at: timestamp,
+    expires_at: Type.String({ format: 'date-time', description: 'When it ends if it is not used until then.' }),
+    address: Type.String({ description: 'The address from which the user signed in.' }),
+    user_agent: Type.String({ description: 'The browser, as it names itself.' }),
+    issuer: nullableString('The OpenID provider where the user signed in; null for a sign-in link.'),
+    current: Type.Boolean({ description: 'Whether it is the session of this request.' }),
+  },
+  {
+    id: 12,
+    created_at: '2026-01-31T12:00:00.000Z',
+    last_used_at: '2026-01-31T13:00:00.000Z',
+    expires_at: '2026-02-01T01:00:00.000Z',
+    address: '192.0.2.7',
+    user_agent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+    issuer: null,
+    current: true,
   },
 );

@@ -1,7 +1,14 @@
 import Type from 'typebox';
 import { siteRoles } from '../domain/identity/policy.ts';
-import { nullableString, nullableTimestamp, resource, timestamp } from './fields.ts';
-import { patterns } from './patterns.ts';
+import {
+  namedObject,
+  nullableString,
+  nullableTimestamp,
+  patterns,
+  requestBody,
+  resource,
+  timestamp,
+} from './fields.ts';
 
 const reason = Type.String({
   maxLength: 500,
@@ -13,13 +20,12 @@ const kind = Type.Enum(['top_up', 'withdraw']);
 const user = Type.String({ pattern: patterns.user.pattern });
 const memberStatus = Type.Enum(['active', 'removed', 'banned']);
 const memberRole = Type.Enum(['member', 'manager'], { description: 'A manager reads and steers the project.' });
-const strict = { additionalProperties: false };
 
 const exampleGrant = { kind: 'top_up', resource: 'time', amount: 3600, reason: 'approved by the committee' };
 
-export const PoolGrantBody = Type.Object({ kind, resource, amount, reason }, { ...strict, examples: [exampleGrant] });
+export const PoolGrantBody = requestBody({ kind, resource, amount, reason }, exampleGrant);
 
-export const CapGrantBody = Type.Object(
+export const CapGrantBody = requestBody(
   {
     kind,
     resource,
@@ -31,26 +37,20 @@ export const CapGrantBody = Type.Object(
         '`new`: the pool changes by the same amount. `pool`: the amount comes from, or returns to, the reserve of the pool.',
     }),
   },
-  { ...strict, examples: [exampleGrant] },
+  exampleGrant,
 );
 
-export const TransferBody = Type.Object(
+export const TransferBody = requestBody(
   { from: user, to: user, resource, amount, reason },
-  {
-    ...strict,
-    examples: [{ from: '301330', to: '301331', resource: 'time', amount: 3600, reason: 'moved to another group' }],
-  },
+  { from: '301330', to: '301331', resource: 'time', amount: 3600, reason: 'moved to another group' },
 );
 
-export const RefundBody = Type.Object(
+export const RefundBody = requestBody(
   { job_id: Type.String(), amount: Type.Integer({ minimum: 1, maximum: 1e12, description: 'Seconds.' }), reason },
-  {
-    ...strict,
-    examples: [{ job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10', amount: 360, reason: 'the file system was down' }],
-  },
+  { job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10', amount: 360, reason: 'the file system was down' },
 );
 
-export const PeriodBody = Type.Object(
+export const PeriodBody = requestBody(
   {
     starts: Type.Optional(Type.String({ format: 'date-time', description: 'ISO 8601. Default: now.' })),
     ends: Type.Optional(Type.String({ format: 'date-time', description: 'ISO 8601. Default: no end.' })),
@@ -63,28 +63,25 @@ export const PeriodBody = Type.Object(
     }),
     reason,
   },
-  {
-    ...strict,
-    examples: [{ ends: '2027-01-01T00:00:00Z', member_seconds: 3_600_000, reason: 'grant of the next year' }],
-  },
+  { ends: '2027-01-01T00:00:00Z', member_seconds: 3_600_000, reason: 'grant of the next year' },
 );
 
-export const MemberBody = Type.Object(
+export const MemberBody = requestBody(
   { status: memberStatus, role: Type.Optional(memberRole), reason },
-  { ...strict, examples: [{ status: 'active', reason: 'new in the group' }] },
+  { status: 'active', reason: 'new in the group' },
 );
 
 /** For requests without a body. */
 export const reasonQuery = { reason };
 
-export const ReasonBody = Type.Object({ reason }, { ...strict, examples: [{ reason: 'maintenance of the system' }] });
+export const ReasonBody = requestBody({ reason }, { reason: 'maintenance of the system' });
 
-export const RoleBody = Type.Object(
+export const RoleBody = requestBody(
   { role: Type.Enum([...siteRoles]), reason },
-  { ...strict, examples: [{ role: 'operator', reason: 'runs the systems' }] },
+  { role: 'operator', reason: 'runs the systems' },
 );
 
-export const ProjectBody = Type.Object(
+export const ProjectBody = requestBody(
   {
     name: Type.String({ pattern: patterns.projectName.pattern }),
     auto_join: Type.Boolean({ default: false, description: 'Whether every user becomes a member automatically.' }),
@@ -97,10 +94,11 @@ export const ProjectBody = Type.Object(
     grant_space_kb: Type.Integer({ minimum: 0, maximum: 1e12, default: 0, description: 'KB for each new member.' }),
     reason,
   },
-  { ...strict, examples: [{ name: 'climate', grant_time_seconds: 3_600_000, reason: 'new in the group' }] },
+  { name: 'climate', grant_time_seconds: 3_600_000, reason: 'new in the group' },
 );
 
-export const ProjectSchema = Type.Object(
+export const ProjectSchema = namedObject(
+  'Project',
   {
     id: Type.Integer(),
     project_hpc: Type.String(),
@@ -112,37 +110,26 @@ export const ProjectSchema = Type.Object(
     closed_at: nullableTimestamp,
   },
   {
-    $id: 'Project',
-    additionalProperties: false,
-    examples: [
-      {
-        id: 4,
-        project_hpc: 'HPC_ONE',
-        project_name: 'climate',
-        auto_join: false,
-        grant_time_seconds: 3_600_000,
-        grant_space_kb: 1_000_000,
-        created_at: '2026-01-31T12:00:00.000Z',
-        closed_at: null,
-      },
-    ],
+    id: 4,
+    project_hpc: 'HPC_ONE',
+    project_name: 'climate',
+    auto_join: false,
+    grant_time_seconds: 3_600_000,
+    grant_space_kb: 1_000_000,
+    created_at: '2026-01-31T12:00:00.000Z',
+    closed_at: null,
   },
 );
 
-export const MemberSchema = Type.Object(
+export const MemberSchema = namedObject(
+  'Member',
   { user: Type.String(), status: memberStatus, role: memberRole, reason: Type.String(), since: timestamp },
   {
-    $id: 'Member',
-    additionalProperties: false,
-    examples: [
-      {
-        user: '301330',
-        status: 'active',
-        role: 'member',
-        reason: 'new in the group',
-        since: '2026-01-31T12:00:00.000Z',
-      },
-    ],
+    user: '301330',
+    status: 'active',
+    role: 'member',
+    reason: 'new in the group',
+    since: '2026-01-31T12:00:00.000Z',
   },
 );
 
@@ -163,13 +150,10 @@ const exampleUser = {
   disabled_at: null,
 };
 
-export const UserSchema = Type.Object(userFields, {
-  $id: 'User',
-  additionalProperties: false,
-  examples: [exampleUser],
-});
+export const UserSchema = namedObject('User', userFields, exampleUser);
 
-export const UserDetailsSchema = Type.Object(
+export const UserDetailsSchema = namedObject(
+  'UserDetails',
   {
     ...userFields,
     identities: Type.Array(
@@ -181,18 +165,13 @@ export const UserDetailsSchema = Type.Object(
     ),
   },
   {
-    $id: 'UserDetails',
-    additionalProperties: false,
-    examples: [
-      {
-        ...exampleUser,
-        identities: [{ issuer: 'https://login.example.org', subject: 'ada', linked_at: '2026-01-31T12:00:00.000Z' }],
-      },
-    ],
+    ...exampleUser,
+    identities: [{ issuer: 'https://login.example.org', subject: 'ada', linked_at: '2026-01-31T12:00:00.000Z' }],
   },
 );
 
-export const AuditSchema = Type.Object(
+export const AuditSchema = namedObject(
+  'AuditRecord',
   {
     id: Type.Integer(),
     at: timestamp,
@@ -207,31 +186,22 @@ export const AuditSchema = Type.Object(
     hash: Type.String({ description: 'SHA-256 of the record and of the hash of the record before it.' }),
   },
   {
-    $id: 'AuditRecord',
-    additionalProperties: false,
-    examples: [
-      {
-        id: 9,
-        at: '2026-01-31T12:00:00.000Z',
-        actor: '300001',
-        address: '192.0.2.7',
-        token_id: 7,
-        session_id: null,
-        request_id: '6f1c8a52-4e0b-17',
-        action: 'project.create',
-        subject: 'hpc_one/climate',
-        details: { reason: 'new in the group' },
-        hash: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
-      },
-    ],
+    id: 9,
+    at: '2026-01-31T12:00:00.000Z',
+    actor: '300001',
+    address: '192.0.2.7',
+    token_id: 7,
+    session_id: null,
+    request_id: '6f1c8a52-4e0b-17',
+    action: 'project.create',
+    subject: 'hpc_one/climate',
+    details: { reason: 'new in the group' },
+    hash: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
   },
 );
 
-export const PeriodSchema = Type.Object(
+export const PeriodSchema = namedObject(
+  'Period',
   { id: Type.Integer(), starts: timestamp, ends: nullableTimestamp },
-  {
-    $id: 'Period',
-    additionalProperties: false,
-    examples: [{ id: 2, starts: '2026-01-01T00:00:00.000Z', ends: '2027-01-01T00:00:00.000Z' }],
-  },
+  { id: 2, starts: '2026-01-01T00:00:00.000Z', ends: '2027-01-01T00:00:00.000Z' },
 );

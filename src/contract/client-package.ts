@@ -1,9 +1,11 @@
 import Type from 'typebox';
+import { namedObject } from './fields.ts';
 
 const server = 'https://bursar.example.org';
 
 /** A program or a library for users that this server offers. */
-export const ClientPackageSchema = Type.Object(
+export const ClientPackageSchema = namedObject(
+  'ClientPackage',
   {
     name: Type.String({ description: 'The name of the file.' }),
     description: Type.String(),
@@ -13,17 +15,11 @@ export const ClientPackageSchema = Type.Object(
     sha256: Type.String({ description: 'SHA-256 of the file, in hexadecimal.' }),
   },
   {
-    $id: 'ClientPackage',
-    additionalProperties: false,
-    examples: [
-      {
-        name: 'bursar.mjs',
-        description: 'The command line, as one file for Node 20.15 or newer.',
-        install: `curl -O ${server}/clients/bursar.mjs`,
-        url: `${server}/clients/bursar.mjs`,
-        size: 204_800,
-        sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
-      },
-    ],
+    name: 'bursar.mjs',
+    description: 'The command line, as one file for Node 20.15 or newer.',
+    install: `curl -O ${server}/clients/bursar.mjs`,
+    url: `${server}/clients/bursar.mjs`,
+    size: 204_800,
+    sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
   },
 );

@@ -2,6 +2,7 @@ import Type from 'typebox';
 import { eventKinds } from '../domain/event.ts';
 import {
   account,
+  namedObject,
   nullable,
   nullableInteger,
   nullableNumber,
@@ -10,9 +11,9 @@ import {
   resource,
   stage,
   timestamp,
+  toIsoTime,
 } from './fields.ts';
 import { JobSchema, OutcomeSchema } from './job.ts';
-import { toIsoTime } from './json-format.ts';
 
 const kindDescriptions = Object.entries(eventKinds).map(([kind, meaning]) => `\`${kind}\`: ${meaning}`);
 export const testEventType = 'webhook.test';
@@ -33,7 +34,8 @@ const exampleEvent = {
 };
 
 /** An event, as streams, lists and webhooks send it. */
-export const EventSchema = Type.Object(
+export const EventSchema = namedObject(
+  'Event',
   {
     id: Type.Integer({
       description:
@@ -77,15 +79,16 @@ export const EventSchema = Type.Object(
       { additionalProperties: true, description: 'Details, depending on the type.' },
     ),
   },
-  { $id: 'Event', additionalProperties: false, examples: [exampleEvent] },
+  exampleEvent,
 );
 
-export const EventPageSchema = Type.Object(
+export const EventPageSchema = namedObject(
+  'EventPage',
   {
     events: Type.Array(EventSchema, { description: 'Oldest first.' }),
     next: Type.Integer({ description: 'Pass it as `after` to get the next page.' }),
   },
-  { $id: 'EventPage', additionalProperties: false, examples: [{ events: [exampleEvent], next: 7 }] },
+  { events: [exampleEvent], next: 7 },
 );
 
 export interface EventFields {

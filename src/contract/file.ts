@@ -1,8 +1,8 @@
 import Type, { type Static } from 'typebox';
-import { timestamp } from './fields.ts';
-import { toIsoTime } from './json-format.ts';
+import { namedObject, timestamp, toIsoTime } from './fields.ts';
 
-export const FileSchema = Type.Object(
+export const FileSchema = namedObject(
+  'File',
   {
     path: Type.String({
       description:
@@ -11,11 +11,7 @@ export const FileSchema = Type.Object(
     size: Type.Integer({ description: 'Size in bytes.' }),
     modified: timestamp,
   },
-  {
-    $id: 'File',
-    additionalProperties: false,
-    examples: [{ path: 'results/output.csv', size: 1234, modified: '2026-01-31T12:00:00.000Z' }],
-  },
+  { path: 'results/output.csv', size: 1234, modified: '2026-01-31T12:00:00.000Z' },
 );
 
 export function publicFile(file: { path: string; size: number; modifiedAt: number }): Static<typeof FileSchema> {

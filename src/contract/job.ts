@@ -1,9 +1,17 @@
 import Type, { type Static } from 'typebox';
-import { isFailure, isTerminal, type JobRequest, type JobStatus, outcomes } from '../domain/jobs/job.ts';
+import { isFailure, isTerminal, type JobRequest, type JobStatus, type Outcome, outcomes } from '../domain/jobs/job.ts';
 import { type StageNames, toStage } from '../domain/jobs/stage.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
-import { stage } from './fields.ts';
-import { createJsonWriter } from './json-format.ts';
+import {
+  createJsonWriter,
+  namedObject,
+  nullable,
+  nullableInteger,
+  nullableString,
+  nullableTime,
+  stage,
+  toIsoTimeOrNull,
+} from './fields.ts';
 
 export const OutcomeSchema = Type.Enum([...outcomes], {
   $id: 'Outcome',
@@ -33,7 +41,8 @@ export const exampleJob = {
 };
 
 /** The public Job object. The API contract (2.2) allows exactly these fields. */
-export const JobSchema = Type.Object(
+export const JobSchema = namedObject(
+  'Job',
   {
     id: Type.Integer({ description: 'Internal record number of the job.' }),
     job_id: Type.String({ description: 'Identifier of the job on the HPC system.' }),
@@ -51,11 +60,7 @@ export const JobSchema = Type.Object(
       description: 'End time, UTC; null until the job has ended.',
     }),
   },
-  {
-    $id: 'Job',
-    additionalProperties: false,
-    examples: [exampleJob],
-  },
+  exampleJob,
 );
 
 export interface JobFields {
@@ -119,4 +124,65 @@ function toJobObject(job: JobFields, stageNames: StageNames): Static<typeof JobS
 /** `YYYY-MM-DDThh:mm:ssZ`, the time format of the Job object. */
 function toUtcSeconds(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, 19)}Z`;
+}
+
+const exampleSummary = {
+  job: exampleJob,
+  tags: ['sweep-17'],
+  nodes: 1,
+  cores_per_node: 4,
+  started_at: null,
+  outcome: null,
+  charged_seconds: null,
+};
+
+/** A job with the fields that a table of jobs shows besides. */
+export const JobSummarySchema = namedObject(
+  'JobSummary',
+  {
+    job: JobSchema,
+    tags: Type.Array(Type.String(), { description: 'The tags of the job.' }),
+    nodes: Type.Integer({ description: 'Number of nodes.' }),
+    cores_per_node: Type.Integer({ description: 'Number of cores on each node.' }),
+    started_at: nullableTime('When the job started; null if it has not started.'),
+    outcome: nullable(OutcomeSchema),
+    charged_seconds: nullableInteger('Charged seconds, minus refunds; null until the job has ended.'),
+  },
+  exampleSummary,
+);
+
+export const JobSummaryPageSchema = namedObject(
+  'JobSummaryPage',
+  {
+    jobs: Type.Array(JobSummarySchema, { description: 'Newest first.' }),
+    next: nullableString('Pass it as `cursor` to get the next page, of older jobs; null on the last page.'),
+  },
+  { jobs: [exampleSummary], next: 'YmVmb3JlOjE' },
+);
+
+export interface JobSummaryFields {
+  publicJson: string;
+  tags: readonly string[];
+  nodes: number;
+  coresPerNode: number;
+  startedAt: number | null;
+  outcome: Outcome | null;
+  chargedSeconds: number | null;
+}
+
+/** Formats one summary. The public JSON of the job is copied, because its floats have a fraction. */
+export function toJobSummaryJson(summary: JobSummaryFields): string {
+  const rest: Omit<Static<typeof JobSummarySchema>, 'job'> = {
+    tags: [...summary.tags],
+    nodes: summary.nodes,
+    cores_per_node: summary.coresPerNode,
+    started_at: toIsoTimeOrNull(summary.startedAt),
+    outcome: summary.outcome,
+    charged_seconds: summary.chargedSeconds,
+  };
+  return `{"job":${summary.publicJson},${JSON.stringify(rest).slice(1)}`;
+}
+
+export function toJobSummaryPageJson(jobs: readonly JobSummaryFields[], next: string | null): string {
+  return `{"jobs":[${jobs.map(toJobSummaryJson).join(',')}],"next":${JSON.stringify(next)}}`;
 }

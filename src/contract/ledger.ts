@@ -1,7 +1,12 @@
-import Type from 'typebox';
-import { account, nullableString } from './fields.ts';
+import Type, { type Static } from 'typebox';
+import type { ChargeUnit } from '../domain/accounting/price.ts';
+import { type AccountBalance, availableBalance } from '../domain/accounting/settlement.ts';
+import { publicSystemName } from '../domain/systems/system.ts';
+import { publicUnits } from '../domain/units.ts';
+import { account, namedObject, nullableString, nullableTime, resource, toIsoTimeOrNull } from './fields.ts';
 
-export const QuoteSchema = Type.Object(
+export const QuoteSchema = namedObject(
+  'Quote',
   {
     project_hpc: Type.String(),
     project_name: Type.String(),
@@ -14,25 +19,20 @@ export const QuoteSchema = Type.Object(
     longest_runtime: Type.Number({ description: 'The longest runtime, in hours, that would fit now.' }),
   },
   {
-    $id: 'Quote',
-    additionalProperties: false,
-    examples: [
-      {
-        project_hpc: 'HPC_ONE',
-        project_name: 'proj_hpc_one_01',
-        runtime: 0.1,
-        cost: 360,
-        accepted: true,
-        reason: null,
-        binding_account: null,
-        time_left: 17_999_640,
-        longest_runtime: 48,
-      },
-    ],
+    project_hpc: 'HPC_ONE',
+    project_name: 'proj_hpc_one_01',
+    runtime: 0.1,
+    cost: 360,
+    accepted: true,
+    reason: null,
+    binding_account: null,
+    time_left: 17_999_640,
+    longest_runtime: 48,
   },
 );
 
-export const UsageSchema = Type.Object(
+export const UsageSchema = namedObject(
+  'Usage',
   {
     user: Type.String(),
     project_hpc: Type.String(),
@@ -42,31 +42,111 @@ export const UsageSchema = Type.Object(
     time_seconds: Type.Integer({ description: 'Charged seconds, minus refunds.' }),
   },
   {
-    $id: 'Usage',
-    additionalProperties: false,
-    examples: [
-      {
-        user: '301330',
-        project_hpc: 'HPC_ONE',
-        project_name: 'proj_hpc_one_01',
-        month: '2026-01',
-        jobs: 12,
-        time_seconds: 4320,
-      },
-    ],
+    user: '301330',
+    project_hpc: 'HPC_ONE',
+    project_name: 'proj_hpc_one_01',
+    month: '2026-01',
+    jobs: 12,
+    time_seconds: 4320,
   },
 );
 
-export const LedgerVerificationSchema = Type.Object(
+export const LedgerVerificationSchema = namedObject(
+  'LedgerVerification',
   {
     balanced: Type.Boolean(),
     accounts: Type.Integer({ description: 'Number of accounts checked.' }),
     entries: Type.Integer({ description: 'Number of ledger entries added up.' }),
     problems: Type.Array(Type.String(), { description: 'Inconsistencies, ordered by account.' }),
   },
+  { balanced: true, accounts: 12, entries: 345, problems: [] },
+);
+
+export const chargedUnit = Type.Enum(['core-seconds', 'node-seconds', 'seconds', 'KB'], {
+  description: 'Of all amounts: `core-seconds`, `node-seconds` or `seconds`, as the system charges; `KB`.',
+});
+
+export const timeUnits = { core: 'core-seconds', node: 'node-seconds', wall: 'seconds' } as const satisfies Record<
+  ChargeUnit,
+  string
+>;
+
+const accountFields = {
+  user: nullableString('The user of a cap; null for the pool of the project.'),
+  resource,
+  unit: Type.Enum(['seconds', 'KB']),
+  granted: Type.Number({ description: 'Amount that the account may use.' }),
+  held: Type.Number({ description: 'Amount on hold for unfinished jobs.' }),
+  used: Type.Number({ description: 'Amount that was charged; of space, the amount that is occupied.' }),
+  available: Type.Number({ description: 'Amount for new jobs; negative after use beyond the grant.' }),
+};
+const exampleAccount = {
+  user: null,
+  resource: 'time',
+  unit: 'seconds',
+  granted: 18_000_000,
+  held: 360,
+  used: 4320,
+  available: 17_995_320,
+};
+
+export const AccountSchema = namedObject('Account', accountFields, exampleAccount);
+
+/** An account with its project and its period. */
+export const ProjectAccountSchema = namedObject(
+  'ProjectAccount',
   {
-    $id: 'LedgerVerification',
-    additionalProperties: false,
-    examples: [{ balanced: true, accounts: 12, entries: 345, problems: [] }],
+    ...accountFields,
+    unit: chargedUnit,
+    project_hpc: Type.String(),
+    project_name: Type.String(),
+    starts: nullableTime('Start of the period of a grant of time; null for space.'),
+    ends: nullableTime('End of the period of a grant of time; null for space, and for a period without end.'),
+  },
+  {
+    ...exampleAccount,
+    unit: 'core-seconds',
+    project_hpc: 'HPC_ONE',
+    project_name: 'proj_hpc_one_01',
+    starts: '2026-01-01T00:00:00.000Z',
+    ends: null,
   },
 );
+
+interface AccountFields extends AccountBalance {
+  /** The user of a cap; empty for the pool of the project. */
+  holder: string;
+  resource: 'time' | 'space';
+}
+
+export function publicAccount(account: AccountFields): Static<typeof AccountSchema> {
+  const { name: unit, size } = publicUnits[account.resource];
+  return {
+    user: account.holder === '' ? null : account.holder,
+    resource: account.resource,
+    unit,
+    granted: account.granted / size,
+    held: account.held / size,
+    used: (account.posted + account.overrun) / size,
+    available: availableBalance(account) / size,
+  };
+}
+
+interface ProjectAccountFields extends AccountFields {
+  hpc: string;
+  name: string;
+  charge: ChargeUnit;
+  starts_at: number | null;
+  ends_at: number | null;
+}
+
+export function publicProjectAccount(account: ProjectAccountFields): Static<typeof ProjectAccountSchema> {
+  return {
+    ...publicAccount(account),
+    unit: account.resource === 'time' ? timeUnits[account.charge] : publicUnits.space.name,
+    project_hpc: publicSystemName(account.hpc),
+    project_name: account.name,
+    starts: toIsoTimeOrNull(account.starts_at),
+    ends: toIsoTimeOrNull(account.ends_at),
+  };
+}

@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { tokenScopes } from '../domain/identity/policy.ts';
-import { nullableString } from './fields.ts';
+import { namedObject, nullableString } from './fields.ts';
 
 // The objects of OAuth 2.0 keep the names and forms of their RFCs.
 
@@ -8,7 +8,8 @@ const server = 'https://bursar.example.org';
 const scope = Type.String({ description: 'Scopes, separated by spaces.' });
 
 /** RFC 8414. */
-export const AuthorizationServerSchema = Type.Object(
+export const AuthorizationServerSchema = namedObject(
+  'AuthorizationServer',
   {
     issuer: Type.String(),
     device_authorization_endpoint: Type.String(),
@@ -19,24 +20,19 @@ export const AuthorizationServerSchema = Type.Object(
     scopes_supported: Type.Array(Type.String()),
   },
   {
-    $id: 'AuthorizationServer',
-    additionalProperties: false,
-    examples: [
-      {
-        issuer: server,
-        device_authorization_endpoint: `${server}/oauth/device/`,
-        token_endpoint: `${server}/oauth/token/`,
-        token_endpoint_auth_methods_supported: ['none'],
-        grant_types_supported: ['urn:ietf:params:oauth:grant-type:device_code'],
-        response_types_supported: [],
-        scopes_supported: [...tokenScopes],
-      },
-    ],
+    issuer: server,
+    device_authorization_endpoint: `${server}/oauth/device/`,
+    token_endpoint: `${server}/oauth/token/`,
+    token_endpoint_auth_methods_supported: ['none'],
+    grant_types_supported: ['urn:ietf:params:oauth:grant-type:device_code'],
+    response_types_supported: [],
+    scopes_supported: [...tokenScopes],
   },
 );
 
 /** RFC 8628, section 3.2. */
-export const DeviceAuthorizationSchema = Type.Object(
+export const DeviceAuthorizationSchema = namedObject(
+  'DeviceAuthorization',
   {
     device_code: Type.String(),
     user_code: Type.String({ description: 'Code that the user confirms.' }),
@@ -46,29 +42,20 @@ export const DeviceAuthorizationSchema = Type.Object(
     interval: Type.Integer({ description: 'Seconds between two polls.' }),
   },
   {
-    $id: 'DeviceAuthorization',
-    additionalProperties: false,
-    examples: [
-      {
-        device_code: 'bursar_device_…',
-        user_code: 'WDJB-MJHT',
-        verification_uri: `${server}/device/`,
-        verification_uri_complete: `${server}/device/?user_code=WDJB-MJHT`,
-        expires_in: 600,
-        interval: 5,
-      },
-    ],
+    device_code: 'bursar_device_…',
+    user_code: 'WDJB-MJHT',
+    verification_uri: `${server}/device/`,
+    verification_uri_complete: `${server}/device/?user_code=WDJB-MJHT`,
+    expires_in: 600,
+    interval: 5,
   },
 );
 
 /** RFC 6749, section 5.1. */
-export const OAuthTokenSchema = Type.Object(
+export const OAuthTokenSchema = namedObject(
+  'OAuthToken',
   { access_token: Type.String(), token_type: Type.Literal('Bearer'), expires_in: Type.Integer(), scope },
-  {
-    $id: 'OAuthToken',
-    additionalProperties: false,
-    examples: [{ access_token: 'bursar_…', token_type: 'Bearer', expires_in: 7_776_000, scope: 'jobs:read' }],
-  },
+  { access_token: 'bursar_…', token_type: 'Bearer', expires_in: 7_776_000, scope: 'jobs:read' },
 );
 
 export const oauthErrors = [
@@ -84,18 +71,14 @@ export const oauthErrors = [
 export type OAuthErrorCode = (typeof oauthErrors)[number];
 
 /** RFC 6749, section 5.2, and RFC 8628, section 3.5. */
-export const OAuthErrorSchema = Type.Object(
+export const OAuthErrorSchema = namedObject(
+  'OAuthError',
   { error: Type.Enum([...oauthErrors]), error_description: Type.String() },
-  {
-    $id: 'OAuthError',
-    additionalProperties: false,
-    examples: [
-      { error: 'authorization_pending', error_description: 'The user has not confirmed the code yet. Try again.' },
-    ],
-  },
+  { error: 'authorization_pending', error_description: 'The user has not confirmed the code yet. Try again.' },
 );
 
-export const SignInOptionsSchema = Type.Object(
+export const SignInOptionsSchema = namedObject(
+  'SignInOptions',
   {
     issuers: Type.Array(
       Type.Object(
@@ -114,22 +97,16 @@ export const SignInOptionsSchema = Type.Object(
     token_endpoint: Type.String(),
   },
   {
-    $id: 'SignInOptions',
-    additionalProperties: false,
-    examples: [
+    issuers: [
       {
-        issuers: [
-          {
-            name: 'University',
-            issuer: 'https://login.example.org',
-            client_id: 'bursar',
-            scope: 'openid profile email',
-            device_authorization_endpoint: 'https://login.example.org/device',
-          },
-        ],
-        device_authorization_endpoint: `${server}/oauth/device/`,
-        token_endpoint: `${server}/oauth/token/`,
+        name: 'University',
+        issuer: 'https://login.example.org',
+        client_id: 'bursar',
+        scope: 'openid profile email',
+        device_authorization_endpoint: 'https://login.example.org/device',
       },
     ],
+    device_authorization_endpoint: `${server}/oauth/device/`,
+    token_endpoint: `${server}/oauth/token/`,
   },
 );

@@ -2,10 +2,11 @@ import Type from 'typebox';
 import { type AccountBalance, remainingQuota } from '../domain/accounting/settlement.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { bytesPerKb } from '../domain/units.ts';
-import { createJsonWriter } from './json-format.ts';
+import { createJsonWriter, namedObject } from './fields.ts';
 
 /** The public Quota object of the API contract (2.3). */
-export const QuotaSchema = Type.Object(
+export const QuotaSchema = namedObject(
+  'Quota',
   {
     id: Type.Integer({ description: 'Record number of the quota.' }),
     project: Type.Integer({ description: 'Record number of the project.' }),
@@ -16,19 +17,13 @@ export const QuotaSchema = Type.Object(
     user: Type.String({ pattern: '^\\d+$', description: 'User identifier of the owner of the quota.' }),
   },
   {
-    $id: 'Quota',
-    additionalProperties: false,
-    examples: [
-      {
-        id: 1,
-        project: 1,
-        project_hpc: 'HPC_ONE',
-        project_name: 'proj_hpc_one_01',
-        space_left: 9_999_998.5,
-        time_left: 17_999_640,
-        user: '301330',
-      },
-    ],
+    id: 1,
+    project: 1,
+    project_hpc: 'HPC_ONE',
+    project_name: 'proj_hpc_one_01',
+    space_left: 9_999_998.5,
+    time_left: 17_999_640,
+    user: '301330',
   },
 );
 

@@ -2,9 +2,8 @@ import Type, { type Static } from 'typebox';
 import type { ChargeUnit } from '../domain/accounting/price.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { publicUnits } from '../domain/units.ts';
-import { nullableString, nullableTime, timestamp } from './fields.ts';
-import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
-import { chargedUnit, timeUnits } from './ledger-account.ts';
+import { namedObject, nullableString, nullableTime, timestamp, toIsoTime, toIsoTimeOrNull } from './fields.ts';
+import { chargedUnit, timeUnits } from './ledger.ts';
 
 const Movement = Type.Object({
   id: Type.Integer({
@@ -42,7 +41,8 @@ const accountStatement = {
   movements: Type.Array(Movement),
 };
 
-export const StatementSchema = Type.Object(
+export const StatementSchema = namedObject(
+  'Statement',
   {
     user: Type.String(),
     project_hpc: Type.String(),
@@ -57,38 +57,32 @@ export const StatementSchema = Type.Object(
     space: Type.Object(accountStatement),
   },
   {
-    $id: 'Statement',
-    additionalProperties: false,
-    examples: [
-      {
-        user: '301330',
-        project_hpc: 'HPC_ONE',
-        project_name: 'proj_hpc_one_01',
-        from: '2026-01-01T00:00:00.000Z',
-        to: '2026-02-01T00:00:00.000Z',
-        time: {
-          unit: 'core-seconds',
-          opening_balance: 18_000_000,
-          closing_balance: 17_999_640,
-          movements: [
-            {
-              id: 12,
-              at: '2026-01-31T12:00:00.000Z',
-              kind: 'reserve',
-              change: -360,
-              balance: 17_999_640,
-              used: 0,
-              job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10',
-              actor: '301330',
-              reason: 'submission',
-            },
-          ],
-          burn_rate_per_day: 0,
-          runs_out_at: null,
+    user: '301330',
+    project_hpc: 'HPC_ONE',
+    project_name: 'proj_hpc_one_01',
+    from: '2026-01-01T00:00:00.000Z',
+    to: '2026-02-01T00:00:00.000Z',
+    time: {
+      unit: 'core-seconds',
+      opening_balance: 18_000_000,
+      closing_balance: 17_999_640,
+      movements: [
+        {
+          id: 12,
+          at: '2026-01-31T12:00:00.000Z',
+          kind: 'reserve',
+          change: -360,
+          balance: 17_999_640,
+          used: 0,
+          job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10',
+          actor: '301330',
+          reason: 'submission',
         },
-        space: { unit: 'KB', opening_balance: 10_000_000, closing_balance: 10_000_000, movements: [] },
-      },
-    ],
+      ],
+      burn_rate_per_day: 0,
+      runs_out_at: null,
+    },
+    space: { unit: 'KB', opening_balance: 10_000_000, closing_balance: 10_000_000, movements: [] },
   },
 );
 

@@ -2,8 +2,15 @@ import Type, { type Static } from 'typebox';
 import type { SystemStatus } from '../domain/systems/health.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
 import { type HpcSystem, type JobResources, publicSystemName, type ToolParameter } from '../domain/systems/system.ts';
-import { nullableNumber, nullableString, nullableTime, timestamp } from './fields.ts';
-import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
+import {
+  namedObject,
+  nullableNumber,
+  nullableString,
+  nullableTime,
+  timestamp,
+  toIsoTime,
+  toIsoTimeOrNull,
+} from './fields.ts';
 
 const limits = Type.Object({ nodes: Type.Integer(), cores_per_node: Type.Integer(), runtime: Type.Number() });
 
@@ -21,7 +28,8 @@ const inputLimits = Type.Object(
 );
 
 /** The public description of an HPC system, with its current health. */
-export const SystemSchema = Type.Object(
+export const SystemSchema = namedObject(
+  'System',
   {
     hpc: Type.String({ description: 'Name in URL paths.' }),
     project_hpc: Type.String({ description: 'Name in JSON bodies.' }),
@@ -74,37 +82,31 @@ export const SystemSchema = Type.Object(
     pause_reason: nullableString('Why the system accepts no submissions; null if it does.'),
   },
   {
-    $id: 'System',
-    additionalProperties: false,
-    examples: [
-      {
-        hpc: 'hpc_one',
-        project_hpc: 'HPC_ONE',
-        kind: 'batch',
-        command_language: 'sbatch',
-        default_project: 'proj_hpc_one_01',
-        charge: 'core',
-        limits: { nodes: 64, cores_per_node: 128, runtime: 48 },
-        defaults: { nodes: 1, cores_per_node: 1, runtime: 1 },
-        input_limits: {
-          bytes: 2_000_000_000,
-          entries: 20_000,
-          unpacked_bytes: 10_000_000_000,
-          ratio: 200,
-          verified_bytes: 64_000_000,
-        },
-        runtime_policy: 'reject',
-        tools: [],
-        isolation: 'bubblewrap',
-        status: 'up',
-        status_since: '2026-01-31T12:00:00.000Z',
-        detail: 'the scheduler answers',
-        queued_jobs: 0,
-        running_jobs: 1,
-        paused_at: null,
-        pause_reason: null,
-      },
-    ],
+    hpc: 'hpc_one',
+    project_hpc: 'HPC_ONE',
+    kind: 'batch',
+    command_language: 'sbatch',
+    default_project: 'proj_hpc_one_01',
+    charge: 'core',
+    limits: { nodes: 64, cores_per_node: 128, runtime: 48 },
+    defaults: { nodes: 1, cores_per_node: 1, runtime: 1 },
+    input_limits: {
+      bytes: 2_000_000_000,
+      entries: 20_000,
+      unpacked_bytes: 10_000_000_000,
+      ratio: 200,
+      verified_bytes: 64_000_000,
+    },
+    runtime_policy: 'reject',
+    tools: [],
+    isolation: 'bubblewrap',
+    status: 'up',
+    status_since: '2026-01-31T12:00:00.000Z',
+    detail: 'the scheduler answers',
+    queued_jobs: 0,
+    running_jobs: 1,
+    paused_at: null,
+    pause_reason: null,
   },
 );
 

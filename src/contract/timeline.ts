@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import { nullable, nullableInteger, nullableString, nullableTime, stage, timestamp } from './fields.ts';
+import { namedObject, nullable, nullableInteger, nullableString, nullableTime, stage, timestamp } from './fields.ts';
 import { exampleJob, JobSchema, OutcomeSchema } from './job.ts';
 
 const timelineTypes = [...Object.keys(eventKinds), 'ledger.refund'];
@@ -35,7 +35,8 @@ const TimelineEntry = Type.Object(
 );
 
 /** The request of a job as it was granted, in the words of a submission. */
-export const GrantedRequestSchema = Type.Object(
+export const GrantedRequestSchema = namedObject(
+  'GrantedRequest',
   {
     command: nullableString('The command, on batch systems.'),
     tool: nullableString('The tool, on tool systems.'),
@@ -47,15 +48,12 @@ export const GrantedRequestSchema = Type.Object(
       { description: 'The given parameters of the tool; null if they are unknown, for jobs of earlier versions.' },
     ),
   },
-  {
-    $id: 'GrantedRequest',
-    additionalProperties: false,
-    examples: [exampleRequest],
-  },
+  exampleRequest,
 );
 
 /** The history of one job. */
-export const TimelineSchema = Type.Object(
+export const TimelineSchema = namedObject(
+  'Timeline',
   {
     job: JobSchema,
     tags: Type.Array(Type.String(), { description: 'The tags of the job.' }),
@@ -69,37 +67,31 @@ export const TimelineSchema = Type.Object(
     entries: Type.Array(TimelineEntry, { description: 'Oldest first.' }),
   },
   {
-    $id: 'Timeline',
-    additionalProperties: false,
-    examples: [
+    job: exampleJob,
+    tags: ['sweep-17'],
+    request: exampleRequest,
+    started_at: null,
+    asked_seconds: 360,
+    used_seconds: null,
+    charged_seconds: null,
+    refunded_seconds: 0,
+    space_bytes: null,
+    entries: [
       {
-        job: exampleJob,
-        tags: ['sweep-17'],
-        request: exampleRequest,
-        started_at: null,
+        at: '2026-01-31T12:00:00.000Z',
+        type: 'job.accepted',
+        stage: 'QUEUED',
+        outcome: null,
+        reason: null,
+        by: null,
+        exit_code: null,
+        engine_id: null,
+        scheduler_message: null,
         asked_seconds: 360,
         used_seconds: null,
         charged_seconds: null,
-        refunded_seconds: 0,
-        space_bytes: null,
-        entries: [
-          {
-            at: '2026-01-31T12:00:00.000Z',
-            type: 'job.accepted',
-            stage: 'QUEUED',
-            outcome: null,
-            reason: null,
-            by: null,
-            exit_code: null,
-            engine_id: null,
-            scheduler_message: null,
-            asked_seconds: 360,
-            used_seconds: null,
-            charged_seconds: null,
-            charge_rule: null,
-            deletes_at: null,
-          },
-        ],
+        charge_rule: null,
+        deletes_at: null,
       },
     ],
   },

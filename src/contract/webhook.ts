@@ -2,8 +2,17 @@ import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
 import { type DeliveryResult, deliveryResults, type WebhookDisabler } from '../domain/webhook.ts';
 import { EventTypeSchema, testEventType } from './event.ts';
-import { nullableEnum, nullableInteger, nullableString, nullableTime, timestamp } from './fields.ts';
-import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
+import {
+  namedObject,
+  nullableEnum,
+  nullableInteger,
+  nullableString,
+  nullableTime,
+  requestBody,
+  timestamp,
+  toIsoTime,
+  toIsoTimeOrNull,
+} from './fields.ts';
 
 const url = Type.String({ description: 'URL that receives the events.', examples: ['https://example.org/bursar'] });
 const kinds = ['*', ...Object.keys(eventKinds)];
@@ -41,30 +50,23 @@ const exampleWebhook = {
   disabled_by: null,
 };
 
-export const WebhookSchema = Type.Object(webhookFields, {
-  $id: 'Webhook',
-  additionalProperties: false,
-  examples: [exampleWebhook],
-});
+export const WebhookSchema = namedObject('Webhook', webhookFields, exampleWebhook);
 
 /** The response to a request that creates or rotates the secret. No other response contains it. */
-export const WebhookWithSecretSchema = Type.Object(
+export const WebhookWithSecretSchema = namedObject(
+  'WebhookWithSecret',
   {
     ...webhookFields,
     secret: Type.String({
       description: 'Signs deliveries as specified by Standard Webhooks. No later response shows it again.',
     }),
   },
-  {
-    $id: 'WebhookWithSecret',
-    additionalProperties: false,
-    examples: [{ ...exampleWebhook, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }],
-  },
+  { ...exampleWebhook, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' },
 );
 
-export const WebhookBody = Type.Object(
+export const WebhookBody = requestBody(
   { url, events, description: Type.Optional(description) },
-  { additionalProperties: false, examples: [{ url: 'https://example.org/bursar', events: ['job.ended'] }] },
+  { url: 'https://example.org/bursar', events: ['job.ended'] },
 );
 
 export const WebhookChangeBody = Type.Object(
@@ -80,7 +82,8 @@ export const WebhookChangeBody = Type.Object(
 );
 
 /** The delivery of one event to one webhook. */
-export const DeliverySchema = Type.Object(
+export const DeliverySchema = namedObject(
+  'Delivery',
   {
     id: Type.Integer(),
     message_id: Type.String({ description: 'Value of the header `webhook-id`, the same in every attempt.' }),
@@ -100,23 +103,17 @@ export const DeliverySchema = Type.Object(
     last_error: nullableString('Error of the last attempt.'),
   },
   {
-    $id: 'Delivery',
-    additionalProperties: false,
-    examples: [
-      {
-        id: 3,
-        message_id: 'msg_3',
-        event: 7,
-        type: 'job.ended',
-        state: 'delivered',
-        created_at: '2026-01-31T12:00:00.000Z',
-        tries: 1,
-        next_try_at: null,
-        last_try_at: '2026-01-31T12:00:01.000Z',
-        last_result: '2xx',
-        last_error: null,
-      },
-    ],
+    id: 3,
+    message_id: 'msg_3',
+    event: 7,
+    type: 'job.ended',
+    state: 'delivered',
+    created_at: '2026-01-31T12:00:00.000Z',
+    tries: 1,
+    next_try_at: null,
+    last_try_at: '2026-01-31T12:00:01.000Z',
+    last_result: '2xx',
+    last_error: null,
   },
 );
 

@@ -1,4 +1,4 @@
-import { toIsoTime } from '../contract/json-format.ts';
+import { toIsoTime } from '../contract/fields.ts';
 import { msPerDay } from '../domain/units.ts';
 import type { Db } from '../store/database/handle.ts';
 import { deleteTestDeliveries } from '../store/events/deliveries.ts';

@@ -1,5 +1,5 @@
 import { toJobReference } from '../contract/event.ts';
-import { toIsoTime } from '../contract/json-format.ts';
+import { toIsoTime } from '../contract/fields.ts';
 import { msPerDay, msPerMinute } from '../domain/units.ts';
 import type { Db } from '../store/database/handle.ts';
 import { insertEvent } from '../store/events/events.ts';

@@ -1,4 +1,4 @@
-import { toIsoTime } from '../contract/json-format.ts';
+import { toIsoTime } from '../contract/fields.ts';
 import { msPerDay } from '../domain/units.ts';
 import type { Db } from '../store/database/handle.ts';
 import { insertEvent } from '../store/events/events.ts';

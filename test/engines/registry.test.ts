@@ -10,7 +10,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'src/engines/registry.ts': 'lists the engines',
   'src/engines/command-languages.ts': 'lists the command languages',
   'src/engines/sandbox/arguments.ts': 'lists files with secrets of a host, whatever runs there',
-  'src/contract/payload.ts': 'an example of a command',
+  'src/contract/submission.ts': 'an example of a command',
   'src/contract/system.ts': 'an example of a command language',
   'src/contract/timeline.ts': 'an example of a command',
   'src/http/openapi/parameters.ts': 'an example of a command',

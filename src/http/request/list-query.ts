@@ -1,7 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import Type, { type Static, type TObject } from 'typebox';
-import { stage } from '../../contract/fields.ts';
-import { patterns } from '../../contract/patterns.ts';
+import { patterns, stage } from '../../contract/fields.ts';
 import { maxTags } from '../../domain/jobs/tags.ts';
 import type { JobSummaryQuery } from '../../services/jobs/job-summaries.ts';
 import type { JobListQuery } from '../../services/jobs/read-jobs.ts';

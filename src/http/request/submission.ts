@@ -1,8 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import { PayloadSchema } from '../../contract/payload.ts';
-import type { SubmissionHeaders } from '../../contract/submission-headers.ts';
+import { PayloadSchema, type SubmissionHeaders } from '../../contract/submission.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { multipartFile } from './multipart.ts';
 

@@ -2,7 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { closest } from 'fastest-levenshtein';
 import type { FastifyRequest } from 'fastify';
 import Type, { type TProperties, type TSchema } from 'typebox';
-import { patterns } from '../../contract/patterns.ts';
+import { patterns } from '../../contract/fields.ts';
 import { BursarError, type FieldError } from '../../domain/errors.ts';
 import type { Route } from '../operation.ts';
 import { formats } from './formats.ts';

@@ -1,6 +1,5 @@
 import Type from 'typebox';
-import { MeSchema, TokenBody, TokenSchema, TokenWithSecretSchema } from '../../contract/account.ts';
-import { SessionSchema } from '../../contract/session.ts';
+import { MeSchema, SessionSchema, TokenBody, TokenSchema, TokenWithSecretSchema } from '../../contract/account.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { AccountService } from '../../services/identity/account.ts';
 import type { SessionService } from '../../services/identity/sessions.ts';

@@ -1,7 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
-import { QuoteSchema, UsageSchema } from '../../contract/ledger.ts';
-import { ProjectAccountSchema } from '../../contract/ledger-account.ts';
+import { ProjectAccountSchema, QuoteSchema, UsageSchema } from '../../contract/ledger.ts';
 import { StatementSchema } from '../../contract/statement.ts';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AccessService } from '../../services/identity/access.ts';

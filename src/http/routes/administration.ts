@@ -12,8 +12,7 @@ import {
   RefundBody,
   TransferBody,
 } from '../../contract/administration.ts';
-import { LedgerVerificationSchema } from '../../contract/ledger.ts';
-import { AccountSchema } from '../../contract/ledger-account.ts';
+import { AccountSchema, LedgerVerificationSchema } from '../../contract/ledger.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { AdminCommand, AdminService } from '../../services/accounting/admin-service.ts';
 import { type CallerRequest, operation, operations, others } from '../operation.ts';

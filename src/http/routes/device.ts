@@ -1,13 +1,13 @@
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
-import type { OAuthErrorCode } from '../../contract/oauth.ts';
+import { patterns } from '../../contract/fields.ts';
 import {
   AuthorizationServerSchema,
   DeviceAuthorizationSchema,
+  type OAuthErrorCode,
   OAuthErrorSchema,
   OAuthTokenSchema,
 } from '../../contract/oauth.ts';
-import { patterns } from '../../contract/patterns.ts';
 import { formatScopes, parseScopeList, tokenScopes, userScopes } from '../../domain/identity/policy.ts';
 import type { DeviceFlow } from '../../services/identity/device-flow.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';

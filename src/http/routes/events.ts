@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { EventPageSchema } from '../../contract/event.ts';
-import { patterns } from '../../contract/patterns.ts';
+import { patterns } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { EventService } from '../../services/events/event-service.ts';
 import type { EventPosition, StreamedEvent } from '../../services/events/read-events.ts';

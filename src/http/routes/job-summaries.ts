@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import { JobSummaryPageSchema, toJobSummaryPageJson } from '../../contract/job-summary.ts';
+import { JobSummaryPageSchema, toJobSummaryPageJson } from '../../contract/job.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { Owner } from '../../services/scope.ts';

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import { patterns } from '../../contract/patterns.ts';
+import { patterns } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import type { Owner } from '../../services/scope.ts';

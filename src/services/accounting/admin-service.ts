@@ -9,8 +9,8 @@ import type {
   RefundBody,
   TransferBody,
 } from '../../contract/administration.ts';
-import { toIsoTime, toIsoTimeOrNull } from '../../contract/json-format.ts';
-import { publicAccount } from '../../contract/ledger-account.ts';
+import { toIsoTime, toIsoTimeOrNull } from '../../contract/fields.ts';
+import { publicAccount } from '../../contract/ledger.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
 import { bytesPerKb, publicUnits } from '../../domain/units.ts';
 import type { Db } from '../../store/database/handle.ts';

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import type { QuoteSchema } from '../../contract/ledger.ts';
-import { requirePayloadText, type SubmissionHeaders, toComparablePayload } from '../../contract/submission-headers.ts';
+import { requirePayloadText, type SubmissionHeaders, toComparablePayload } from '../../contract/submission.ts';
 import { calculateCostSeconds, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
 import { availableBalance } from '../../domain/accounting/settlement.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';

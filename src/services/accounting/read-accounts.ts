@@ -1,4 +1,4 @@
-import { publicProjectAccount } from '../../contract/ledger-account.ts';
+import { publicProjectAccount } from '../../contract/ledger.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { type CurrentAccount, listProjectAccounts, readQuotaRows } from '../../store/ledger/quotas.ts';
 import { type PathScope, requireProject, type Systems } from '../scope.ts';

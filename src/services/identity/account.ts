@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import type { MeSchema, TokenBody, TokenSchema, TokenWithSecretSchema } from '../../contract/account.ts';
-import { toIsoTime, toIsoTimeOrNull } from '../../contract/json-format.ts';
+import { toIsoTime, toIsoTimeOrNull } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { usableScopes } from '../../domain/identity/policy.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import type { AuditSchema } from '../../contract/administration.ts';
-import { toIsoTime } from '../../contract/json-format.ts';
+import { toIsoTime } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { type AuditFilter, type AuditRecord, findAuditPosition, listAudit } from '../../store/identity/audit.ts';

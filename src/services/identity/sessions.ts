@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
-import { toIsoTime } from '../../contract/json-format.ts';
-import type { SessionSchema } from '../../contract/session.ts';
+import type { SessionSchema } from '../../contract/account.ts';
+import { toIsoTime } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import type { OidcConfig } from '../../config/oidc-schema.ts';
 import type { UserDetailsSchema, UserSchema } from '../../contract/administration.ts';
-import { toIsoTime, toIsoTimeOrNull } from '../../contract/json-format.ts';
+import { toIsoTime, toIsoTimeOrNull } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { SiteRole } from '../../domain/identity/policy.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';

@@ -6,7 +6,7 @@ import {
   requireZipAttachment,
   type SubmissionHeaders,
   toComparablePayload,
-} from '../../contract/submission-headers.ts';
+} from '../../contract/submission.ts';
 import { countRequestedUnits, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';

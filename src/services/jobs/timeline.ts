@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { toIsoTime, toIsoTimeOrNull } from '../../contract/json-format.ts';
+import { toIsoTime, toIsoTimeOrNull } from '../../contract/fields.ts';
 import { type GrantedRequestSchema, type TimelineEntryJson, toTimelineJson } from '../../contract/timeline.ts';
 import type { HpcSystem } from '../../domain/systems/system.ts';
 import type { Db } from '../../store/database/handle.ts';

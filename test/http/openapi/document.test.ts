@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { patterns } from '../../../src/contract/patterns.ts';
+import { patterns } from '../../../src/contract/fields.ts';
 import { eventKinds } from '../../../src/domain/event.ts';
 import { policy } from '../../../src/domain/identity/policy.ts';
 import { statusByCode } from '../../../src/http/response/problem.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { requireZipAttachment } from '../../src/contract/submission-headers.ts';
+import { requireZipAttachment } from '../../src/contract/submission.ts';
 import { BursarError } from '../../src/domain/errors.ts';
 
 // The tables for Content-Disposition. test/http/bad-input sends one value for each rule through HTTP.
