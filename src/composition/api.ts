@@ -5,11 +5,9 @@ import type { FastifyInstance } from 'fastify';
 import type { StorageProblem } from '../domain/systems/health.ts';
 import { notIsolatedWarning } from '../domain/systems/isolation.ts';
 import { bytesPerKb, msPerDay, msPerMinute } from '../domain/units.ts';
-import type { Certificate } from '../http/server/certificate.ts';
-import { createCertificateReload } from '../http/server/certificate-reload.ts';
-import { closeServer } from '../http/server/close-server.ts';
-import { createRequestMetrics } from '../http/server/request-metrics.ts';
-import { createServer, type ServerDeps } from '../http/server/server.ts';
+import { type Certificate, createCertificateReload } from '../http/server/certificate.ts';
+import { createRequestMetrics } from '../http/server/served-request.ts';
+import { closeServer, createServer, type ServerDeps } from '../http/server/server.ts';
 import { createAccountingService } from '../services/accounting/accounting-service.ts';
 import { createAdminService } from '../services/accounting/admin-service.ts';
 import { createClientPackages } from '../services/client-packages.ts';
@@ -166,12 +164,7 @@ function limitSettings({ events, limits }: Dependencies['config']): ServerDeps['
 }
 
 /** The gauges of connections are those of the API. */
-const noMetrics = {
-  gauge: () => ({ set: () => undefined }),
-  counter: () => ({ increment: () => undefined }),
-  setGauge: () => undefined,
-  increment: () => undefined,
-};
+const noMetrics = { setGauge: () => undefined, increment: () => undefined };
 
 function defaultProject({ systems }: Dependencies['config'], hpc: string): string {
   return systems[hpc]?.projects[0]?.name ?? '';

@@ -54,7 +54,7 @@ export function createDependencies(
     dataFolder,
     version,
     spool: createSpool(spoolFolder(dataFolder), {
-      onBytes: metrics.counter('bursar_upload_bytes_total', {}).increment,
+      onBytes: (bytes) => metrics.increment('bursar_upload_bytes_total', {}, bytes),
     }),
     zipLimits: { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio },
     maxVerifiedBytes: config.submissions.verifyUnpackedKb * bytesPerKb,

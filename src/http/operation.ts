@@ -1,18 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
-import type { Action, OthersAction, OwnAction, Reach } from '../domain/identity/policy.ts';
+import type { Action, OthersAction, OwnAction, ResourceOwner } from '../domain/identity/policy.ts';
 import type { Caller } from '../services/identity/actor.ts';
 import type { HeaderName } from './openapi/response-headers.ts';
 import type { Params } from './request/path-params.ts';
 
-/** The action of an operation, in the terms of the policy, and whether it concerns resources of the caller. */
+/** The action of an operation, in the terms of the policy, and whose resources it acts on. */
 export interface RouteAccess {
   action: Action;
-  reach: Reach;
+  owner: ResourceOwner;
 }
 
-export const own = (action: OwnAction): RouteAccess => ({ action, reach: 'own' });
-export const others = (action: OthersAction): RouteAccess => ({ action, reach: 'others' });
+export const own = (action: OwnAction): RouteAccess => ({ action, owner: 'caller' });
+export const others = (action: OthersAction): RouteAccess => ({ action, owner: 'anyone' });
 
 /** `public` and `probe` need no token, and differ in their rate limit. */
 export type Access = RouteAccess | 'public' | 'probe';
@@ -109,7 +109,7 @@ export const operation = <
 export function operations(tag: string, declared: Record<string, OperationDeclaration>): Operation[] {
   return Object.entries(declared).map(([id, options]) => {
     const { access } = options;
-    const isAdministration = typeof access === 'object' && access.reach === 'others';
+    const isAdministration = typeof access === 'object' && access.owner === 'anyone';
     return { ...options, id, tag: isAdministration ? 'administration' : tag };
   });
 }

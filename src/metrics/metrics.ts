@@ -16,11 +16,7 @@ import {
 /** The metrics of one instance. Names and labels that `families` does not have do not compile. */
 export interface Metrics {
   increment<Name extends CounterName>(name: Name, labels: LabelsOf<Name>, by?: number): void;
-  /** Finds a counter once, for code that increases it often: prom-client formats the labels at each increment. */
-  counter<Name extends CounterName>(name: Name, labels: LabelsOf<Name>): { increment(by?: number): void };
   setGauge<Name extends GaugeName>(name: Name, labels: LabelsOf<Name>, value: number): void;
-  /** Does the same as `counter` for a gauge. */
-  gauge<Name extends GaugeName>(name: Name, labels: LabelsOf<Name>): { set(value: number): void };
   observe<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, value: number): void;
   /** All metrics in the text format of Prometheus. */
   toPrometheusText(): Promise<string>;
@@ -40,7 +36,6 @@ export function createMetrics(version: string): Metrics {
   const registers = [registry];
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: eventLoopIntervalMs });
   for (const name of leftOut) registry.removeSingleMetric(name);
-  const samples = createSamples();
   const metrics = new Map<string, Counter | Gauge | Histogram>();
   for (const [name, family] of Object.entries<Family>(families)) {
     const { labels: labelNames, help, buckets = [] } = family;
@@ -55,45 +50,8 @@ export function createMetrics(version: string): Metrics {
 
   return {
     increment: (name, labels, by = 1) => counterOf(name).inc(labels, by),
-    counter: (name, labels) => samples.counter(counterOf(name), labels),
     setGauge: (name, labels, value) => gaugeOf(name).set(labels, value),
-    gauge: (name, labels) => samples.gauge(gaugeOf(name), labels),
     observe: (name, labels, value) => (metrics.get(name) as Histogram).observe(labels, value),
-    async toPrometheusText() {
-      samples.flush();
-      return await registry.metrics();
-    },
-  };
-}
-
-/** Values that are passed to prom-client only when the metrics are read. */
-function createSamples() {
-  const flushes: (() => void)[] = [];
-  return {
-    counter(counter: Counter, labels: Readonly<Record<string, string>>) {
-      let pending = 0;
-      counter.inc(labels, 0);
-      flushes.push(() => {
-        counter.inc(labels, pending);
-        pending = 0;
-      });
-      return {
-        increment(by = 1) {
-          pending += by;
-        },
-      };
-    },
-    gauge(gauge: Gauge, labels: Readonly<Record<string, string>>) {
-      let current = 0;
-      flushes.push(() => gauge.set(labels, current));
-      return {
-        set(value: number) {
-          current = value;
-        },
-      };
-    },
-    flush: () => {
-      for (const flush of flushes) flush();
-    },
+    toPrometheusText: () => registry.metrics(),
   };
 }

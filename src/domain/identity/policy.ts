@@ -171,8 +171,8 @@ export type Action = keyof typeof policy;
 /** The actions on resources of one's own, and those on resources of others. */
 export type OwnAction = { [A in Action]: (typeof policy)[A] extends { own: unknown } ? A : never }[Action];
 export type OthersAction = { [A in Action]: (typeof policy)[A] extends { others: unknown } ? A : never }[Action];
-/** Whether a route acts on resources of the caller, or on those of any user. */
-export type Reach = 'own' | 'others';
+/** Whose resources a route acts on. */
+export type ResourceOwner = 'caller' | 'anyone';
 
 export type Decision =
   | { kind: 'allowed' }
@@ -184,14 +184,14 @@ export type Decision =
 /** Decides by role and scope alone. Whether a resource is the caller's own, or in a project of theirs, is checked where it is read. */
 export function decide(
   action: Action,
-  reach: Reach,
+  owner: ResourceOwner,
   { role, scopes }: { role: SiteRole; scopes: ReadonlySet<TokenScope> },
 ): Decision {
   const { own, others }: Rule = policy[action];
-  const scope = reach === 'own' ? own : others?.scope;
-  if (scope === undefined) throw new Error(`no role may perform ${action} on ${reach} resources`);
+  const scope = owner === 'caller' ? own : others?.scope;
+  if (scope === undefined) throw new Error(`no role may perform ${action} on resources of ${owner}`);
   // The role first: a token with more scopes would not help.
-  const isAllowed = reach === 'own' || others?.roles.includes(role);
+  const isAllowed = owner === 'caller' || others?.roles.includes(role);
   const missingScope = scope === null || scopes.has(scope) ? undefined : scope;
   if (isAllowed) return missingScope === undefined ? { kind: 'allowed' } : { kind: 'scope_missing', missingScope };
   const roles = others?.roles ?? [];

@@ -1,9 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import ipaddr from 'ipaddr.js';
 import { LRUCache } from 'lru-cache';
 import { BursarError } from '../../domain/errors.ts';
 import type { Caller } from '../../services/identity/actor.ts';
-import { networkOf } from './client-network.ts';
-import { consume, type RateLimitState, type RatePolicy } from './token-bucket.ts';
 
 export interface RateLimitSettings {
   windowMs: number;
@@ -15,36 +14,16 @@ export interface RateLimitSettings {
   startedSignIns: number;
 }
 
-type CallerKey = Pick<Caller, 'userId' | 'tokenHash'>;
-
-/**
- * Keeps the loop of one caller from starving the others, and slows down those who guess tokens and codes. Each instance counts
- * for itself, in memory. All functions throw `too_many_requests` when a limit is reached. Clients without a valid token are counted by network: an IPv4 address, or the /64 of an IPv6 address, which one host can have all to itself.
- */
-export interface RateLimits {
-  /** Counts a request with a valid token against the limits of its user and of its token. */
-  caller(reply: FastifyReply, caller: CallerKey): void;
-  /** Counts a request without a token against the limit of its network. Probes have a limit of their own. */
-  anonymous(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
-  /**
-   * Counts a request with a token that is not valid like `anonymous`, and as a failed sign-in. A valid token from the same
-   * network still works, and so do sign-ins: the broken script of one user must not lock out an institute behind one address.
-   */
-  invalidToken(request: FastifyRequest, reply: FastifyReply): void;
-  /**
-   * Runs a sign-in with a code that is short enough to be guessed, unless too many have failed: then it throws before the code
-   * is checked. The attempt is counted first, so that concurrent attempts cannot exceed the limit, and no longer counts unless
-   * it fails with `sign_in_failed`.
-   */
-  signIn<T>(request: FastifyRequest, reply: FastifyReply, attempt: () => Promise<T>): Promise<T>;
-  /** Counts the start of a sign-in: it stores something for somebody who is not known yet. */
-  signInStart(request: FastifyRequest, reply: FastifyReply): void;
+/** Allows `quota` requests within a window. The quota refills evenly. */
+interface RatePolicy {
+  quota: number;
+  windowMs: number;
 }
 
 interface Policy extends RatePolicy {
   /** Shown to callers. */
   name: string;
-  /** Which requests it counts, after "The limit is 5 requests". */
+  /** The requests that it counts, after "The limit is 5 requests". */
   counted: string;
 }
 
@@ -55,71 +34,73 @@ interface Counter {
   fullAt: number;
 }
 
-/** The counter that refuses the request, or else the one with the least left. */
-interface Decision {
-  policy: Policy;
-  state: RateLimitState;
-  /** The value of the RateLimit header. */
-  header: string;
-}
-
 /** Beyond this many users, tokens or addresses at a time, the least recent one starts anew. */
 const maxCallers = 20_000;
 
 const signInWindowMs = 60_000;
 
-export function createRateLimits(settings: RateLimitSettings, now: () => number): RateLimits {
-  const { windowMs, userRequests, tokenRequests, addressRequests, failedSignIns, startedSignIns } = settings;
-  const createFinder = (name: string, quota: number, policyWindowMs: number, counted: string) =>
-    createCounters({ name, quota, windowMs: policyWindowMs, counted });
-  const findUser = createFinder('user', userRequests, windowMs, 'of one user');
-  const findToken = createFinder('token', tokenRequests, windowMs, 'with one token');
-  const findAddress = createFinder('address', addressRequests, windowMs, 'without a valid token from one address');
-  const findFailures = createFinder(
-    'failed_sign_in',
-    failedSignIns,
-    signInWindowMs,
-    'with a wrong token or code from one address',
-  );
-  const findStarts = createFinder(
-    'started_sign_in',
-    startedSignIns,
-    signInWindowMs,
-    'that start a sign-in from one address',
-  );
+export type RateLimits = ReturnType<typeof createRateLimits>;
+
+/**
+ * Keeps the loop of one caller from starving the others, and slows down those who guess tokens and codes. Each instance counts
+ * for itself, in memory. All functions throw `too_many_requests` when a limit is reached. Clients without a valid token are counted
+ * by network: an IPv4 address, or the /64 of an IPv6 address, which one host can have all to itself.
+ */
+export function createRateLimits(settings: RateLimitSettings, now: () => number) {
+  const { windowMs, failedSignIns } = settings;
+  const ofUser = createCounters('user', settings.userRequests, windowMs, 'of one user');
+  const ofToken = createCounters('token', settings.tokenRequests, windowMs, 'with one token');
+  const withoutToken = 'without a valid token from one address';
+  const ofAddress = createCounters('address', settings.addressRequests, windowMs, withoutToken);
+  const wrong = 'with a wrong token or code from one address';
+  const ofFailures = createCounters('failed_sign_in', failedSignIns, signInWindowMs, wrong);
+  const starting = 'that start a sign-in from one address';
+  const ofStarts = createCounters('started_sign_in', settings.startedSignIns, signInWindowMs, starting);
 
   /** Counts the request in all counters, or in none if one of them refuses it. */
-  function count(counters: readonly Counter[]): Decision {
+  function count(reply: FastifyReply, ...counters: readonly Counter[]): void {
     const at = now();
     const states = counters.map((counter) => ({ counter, state: consume(counter.policy, counter.fullAt, at) }));
     const refused = states.find(({ state }) => !state.allowed);
     if (refused === undefined) for (const { counter, state } of states) counter.fullAt = state.fullAt;
+    // The counter that refuses the request, or else the one with the least left.
     const { counter, state } =
       refused ?? states.reduce((least, next) => (next.state.remaining < least.state.remaining ? next : least));
     const resetSeconds = Math.ceil((state.fullAt - at) / 1000);
-    const { policy } = counter;
-    return { policy, state, header: `"${policy.name}";r=${state.remaining};t=${resetSeconds}` };
+    reply
+      .header('ratelimit-policy', counters.map(({ policy }) => formatPolicy(policy)).join(', '))
+      .header('ratelimit', `"${counter.policy.name}";r=${state.remaining};t=${resetSeconds}`);
+    if (refused !== undefined) throw tooManyRequests(counter.policy, state.waitMs);
   }
 
-  function countOrThrow(reply: FastifyReply, counters: readonly Counter[]): void {
-    const { policy, state, header } = count(counters);
-    const policies = counters.map((counter) => formatPolicy(counter.policy)).join(', ');
-    reply.header('ratelimit-policy', policies).header('ratelimit', header);
-    if (!state.allowed) throw tooManyRequests(policy, state);
-  }
-
-  const addressCounter = (kind: string, { ip }: FastifyRequest) => findAddress(`${kind} ${networkOf(ip)}`);
+  const addressCounter = (kind: string, { ip }: FastifyRequest) => ofAddress(`${kind} ${networkOf(ip)}`);
   /** Tokens and codes are counted separately: a broken script must not keep people from signing in. */
-  const failureCounter = (kind: 'token' | 'code', { ip }: FastifyRequest) => findFailures(`${kind} ${networkOf(ip)}`);
+  const failureCounter = (kind: 'token' | 'code', { ip }: FastifyRequest) => ofFailures(`${kind} ${networkOf(ip)}`);
 
   return {
-    caller: (reply, { userId, tokenHash }) => countOrThrow(reply, [findUser(userId), findToken(tokenHash)]),
-    anonymous: (request, reply, kind = 'address') => countOrThrow(reply, [addressCounter(kind, request)]),
-    invalidToken: (request, reply) =>
-      countOrThrow(reply, [addressCounter('address', request), failureCounter('token', request)]),
-    async signIn(request, reply, attempt) {
+    /** Counts a request with a valid token against the limits of its user and of its token. */
+    caller(reply: FastifyReply, { userId, tokenHash }: Pick<Caller, 'userId' | 'tokenHash'>): void {
+      count(reply, ofUser(userId), ofToken(tokenHash));
+    },
+    /** Counts a request without a token against the limit of its network. Probes have a limit of their own. */
+    anonymous(request: FastifyRequest, reply: FastifyReply, kind: 'address' | 'probe' = 'address'): void {
+      count(reply, addressCounter(kind, request));
+    },
+    /**
+     * Counts a request with a token that is not valid like `anonymous`, and as a failed sign-in. A valid token from the same
+     * network still works, and so do sign-ins: the broken script of one user must not lock out an institute behind one address.
+     */
+    invalidToken(request: FastifyRequest, reply: FastifyReply): void {
+      count(reply, addressCounter('address', request), failureCounter('token', request));
+    },
+    /**
+     * Runs a sign-in with a code that is short enough to be guessed, unless too many have failed: then it throws before the
+     * code is checked. The attempt is counted first, so that concurrent attempts cannot exceed the limit, and no longer counts
+     * unless it fails with `sign_in_failed`.
+     */
+    async signIn<T>(request: FastifyRequest, reply: FastifyReply, attempt: () => Promise<T>): Promise<T> {
       const counter = failureCounter('code', request);
-      countOrThrow(reply, [counter]);
+      count(reply, counter);
       let hasFailed = false;
       try {
         return await attempt();
@@ -130,32 +111,60 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
         if (!hasFailed) counter.fullAt -= signInWindowMs / failedSignIns;
       }
     },
-    signInStart: (request, reply) => countOrThrow(reply, [findStarts(networkOf(request.ip))]),
+    /** Counts the start of a sign-in: it stores something for somebody who is not known yet. */
+    signInStart(request: FastifyRequest, reply: FastifyReply): void {
+      count(reply, ofStarts(networkOf(request.ip)));
+    },
   };
 }
 
 /** Returns a function that finds the counter of a caller. */
-function createCounters(policy: Policy): (key: string) => Counter {
+function createCounters(name: string, quota: number, windowMs: number, counted: string): (key: string) => Counter {
+  const policy = { name, quota, windowMs, counted };
   // With `max` it would allocate the memory of all entries at once.
   const counters = new LRUCache<string, Counter>({ maxSize: maxCallers, sizeCalculation: () => 1 });
   return (key) => {
-    let counter = counters.get(key);
-    if (counter === undefined) {
-      counter = { policy, fullAt: 0 };
-      counters.set(key, counter);
-    }
+    const counter = counters.get(key) ?? { policy, fullAt: 0 };
+    counters.set(key, counter);
     return counter;
   };
 }
 
-function formatPolicy({ name, quota, windowMs }: Policy): string {
-  return `"${name}";q=${quota};w=${Math.ceil(windowMs / 1000)}`;
-}
+const formatPolicy = ({ name, quota, windowMs }: Policy) => `"${name}";q=${quota};w=${Math.ceil(windowMs / 1000)}`;
 
-function tooManyRequests({ quota, windowMs, counted }: Policy, { waitMs }: RateLimitState): BursarError {
+function tooManyRequests({ quota, windowMs, counted }: Policy, waitMs: number): BursarError {
   return new BursarError(
     'too_many_requests',
     `The limit is ${quota} requests ${counted} within ${windowMs / 1000} s. Wait as long as Retry-After says.`,
     { transient: true, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) },
   );
+}
+
+/**
+ * Counts one request against a quota that is full again at `fullAt`, which is all that is stored for a caller. A refused request
+ * costs nothing. `waitMs` is the time until one more request is allowed.
+ */
+export function consume({ quota, windowMs }: RatePolicy, fullAt: number, now: number) {
+  const costMs = windowMs / quota;
+  const usedMs = Math.max(0, fullAt - now);
+  const allowed = usedMs + costMs <= windowMs;
+  const afterMs = allowed ? usedMs + costMs : usedMs;
+  const remaining = Math.floor((windowMs - afterMs) / costMs + 1e-9);
+  return { allowed, fullAt: now + afterMs, remaining, waitMs: Math.max(0, afterMs + costMs - windowMs) };
+}
+
+/** The length of the prefix that a provider gives to one customer: a single host can use every address in it. */
+const ipv6PrefixBits = 64;
+
+/**
+ * The network that a client is counted by: an IPv4 address, even if it is written as an IPv4-mapped IPv6 address, or the /64 of
+ * an IPv6 address. Text that is no address, which a proxy may send, is a network of its own.
+ */
+export function networkOf(address: string): string {
+  // Most addresses are IPv4, and need no parser.
+  if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address;
+  const ipv6 = ipaddr.IPv6.parse(address);
+  if (ipv6.isIPv4MappedAddress()) return ipv6.toIPv4Address().toString();
+  const prefix = ipv6.parts.slice(0, ipv6PrefixBits / 16).map((part) => part.toString(16));
+  return `${prefix.join(':')}::/${ipv6PrefixBits}`;
 }

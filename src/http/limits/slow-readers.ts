@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net';
+import type { FastifyBaseLogger } from 'fastify';
 import { extendDeadline } from '../../domain/reading-deadline.ts';
-import type { Connection } from './connections.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
+import type { Connection } from './concurrency.ts';
 
 export interface SlowReaderLimits {
   /** A client must take at least `minBytes` of a waiting response within this time, on average. */
@@ -87,7 +89,8 @@ export function createSlowReaderCheck({ windowMs, minBytes, maxWaitingBytes }: S
 export function disconnectSlowReaders(
   openConnections: () => Iterable<Connection>,
   limits: SlowReaderLimits,
-  onCut: (socket: Socket) => void,
+  metrics: Pick<Metrics, 'increment'>,
+  log: Pick<FastifyBaseLogger, 'info'>,
 ): () => void {
   const findSlowReaders = createSlowReaderCheck(limits);
   const checkMs = limits.windowMs / checksPerWindow;
@@ -99,7 +102,8 @@ export function disconnectSlowReaders(
     sendingMs += Math.min(now - checkedAt, 2 * checkMs);
     checkedAt = now;
     for (const { socket } of findSlowReaders(openConnections(), sendingMs)) {
-      onCut(socket);
+      metrics.increment('bursar_connections_cut_total', { reason: 'slow_reader' });
+      log.info({ address: socket.remoteAddress }, 'client disconnected: it reads its response too slowly');
       socket.destroy();
     }
   }, checkMs);

@@ -1,8 +1,8 @@
-import type { TProperties, TSchema } from 'typebox';
+import Type, { type TProperties, type TSchema } from 'typebox';
 import type { HpcSystem } from '../../domain/systems/system.ts';
 import type { Operation } from '../operation.ts';
-import { keySchema } from '../request/idempotency-key.ts';
 import { pathParams } from '../request/path-params.ts';
+import { takesKey } from '../request/validation.ts';
 
 type JsonObject = Record<string, unknown>;
 
@@ -20,6 +20,12 @@ const conditionalHeaders: Record<string, Record<string, string>> = {
   },
   '304': { 'If-None-Match': 'The `ETag` of the version that you have. If it is current, the response is 304.' },
 };
+
+const keySchema = Type.String({
+  description:
+    'A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key ' +
+    'returns the first response.',
+});
 
 /** For the components of the document. */
 export const parameterComponents = () =>
@@ -62,9 +68,6 @@ export function toParameters(operation: Operation, example: ExampleSystem | unde
     return { ...common, content: { [String(contentMediaType)]: { schema: contentSchema, ...shown } } };
   }
 }
-
-const takesKey = ({ key, route, access }: Operation) =>
-  key !== undefined || (route.startsWith('POST') && typeof access === 'object');
 
 /** A parameter with a default is required in its schema, because the validator fills it in. */
 const isOptional = (schema: TSchema) => '~optional' in schema || 'default' in schema;

@@ -4,19 +4,31 @@ import type { FastifyRequest } from 'fastify';
 import Type, { type TProperties, type TSchema } from 'typebox';
 import { patterns } from '../../contract/fields.ts';
 import { BursarError, type FieldError } from '../../domain/errors.ts';
-import type { Route } from '../operation.ts';
+import type { IdempotentRequest } from '../../services/idempotency.ts';
+import { callerOf } from './access.ts';
 import { formats } from './formats.ts';
-import { requireKey } from './idempotency-key.ts';
 import { withoutNul } from './path-params.ts';
 
 /** A list of small faults could otherwise make a response that is a hundred times as large as its request. */
 const maxReportedErrors = 20;
 const maxNameLength = 64;
 
+/** What a route declares about its requests: see `RouteOptions` in http/operation.ts. */
+interface RequestDeclaration {
+  route: string;
+  access: object | string;
+  query?: TProperties;
+  anyQuery?: true;
+  headers?: TProperties;
+  body?: TSchema;
+  form?: TSchema;
+  key?: 'required' | 'optional';
+}
+
 export type RequestCheck = (request: FastifyRequest) => void;
 
 /** Creates the checks of requests by the declarations of their routes. `references` are the schemas that these refer to. */
-export function createRequestChecks(references: readonly TSchema[]): (route: Route) => RequestCheck {
+export function createRequestChecks(references: readonly TSchema[]): (route: RequestDeclaration) => RequestCheck {
   let ajv: Ajv | undefined;
 
   /** Schemas are compiled on first use: most are never used, and compiling all of them takes a tenth of the start. */
@@ -35,10 +47,9 @@ export function createRequestChecks(references: readonly TSchema[]): (route: Rou
     const validateQuery = Object.keys(query).length > 0 ? lazily(Type.Object(query)) : () => [];
     const validateHeaders = headers && lazily(Type.Object(toLowerCaseNames(headers)));
     const validateBody = body && lazily(body);
-    const takesAnyQuery = 'anyQuery' in route;
 
     return (request) => {
-      if (!takesAnyQuery) {
+      if (!route.anyQuery) {
         const values = readQuery(request.query as QueryText, query);
         throwIfAny(validateQuery(values), 'query', (error) => toParameterError(error, values));
         request.query = values;
@@ -47,9 +58,30 @@ export function createRequestChecks(references: readonly TSchema[]): (route: Rou
       if (route.form) request.body ??= {};
       if (validateBody) throwIfAny(validateBody(request.body), 'body', toFieldError);
       if (validateHeaders) throwIfAny(validateHeaders(request.headers), 'headers', toFieldError);
-      if (key === 'required') requireKey(request);
+      if (takesKey(route)) request.idempotency = readIdempotencyKey(request, key === 'required');
     };
   };
+}
+
+/** Whether a request can be repeated with an Idempotency-Key. */
+export const takesKey = ({ key, route, access }: RequestDeclaration) =>
+  key !== undefined || (route.startsWith('POST') && typeof access === 'object');
+
+function readIdempotencyKey(request: FastifyRequest, isRequired: boolean): KeyedRequest | null {
+  const key = request.headers['idempotency-key'];
+  if (key === undefined) {
+    if (!isRequired) return null;
+    const message =
+      'Send the header Idempotency-Key: 1 to 200 visible characters of your choice, new for each request.';
+    throw new BursarError('idempotency_key_missing', message);
+  }
+  if (typeof key !== 'string' || !/^[\x21-\x7e]{1,200}$/.test(key)) {
+    const message = 'The header Idempotency-Key must be sent once and have 1 to 200 visible ASCII characters.';
+    throw new BursarError('idempotency_key_invalid', message);
+  }
+  const segments = request.url.replace(/\?.*/s, '').split('/').filter(Boolean);
+  const target = [request.method, ...segments.map(decodeURIComponent)].join('/');
+  return { userId: callerOf(request).userId, key, target, content: [target, request.body ?? null] };
 }
 
 /** Node has the names of headers in lower case. */
@@ -164,3 +196,15 @@ const rules: Record<string, (params: Record<string, unknown>) => string | undefi
 const toPrintableName = (name: string) =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: this pattern finds control characters
   name.slice(0, maxNameLength).replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
+
+interface KeyedRequest extends IdempotentRequest {
+  /** Method and normalized path: without the query, the trailing slash and the percent-encoding. */
+  target: string;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The Idempotency-Key with the content of the request. Null without a key. */
+    idempotency: KeyedRequest | null;
+  }
+}

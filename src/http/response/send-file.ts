@@ -4,8 +4,7 @@ import type { FastifyReply } from 'fastify';
 import mime from 'mime';
 import { BursarError } from '../../domain/errors.ts';
 import type { OpenFile } from '../../services/jobs/read-files.ts';
-import { httpDate, isRangeValid, isUnchanged } from '../request/preconditions.ts';
-import { parseRange } from '../request/range.ts';
+import { httpDate, isRangeValid, isUnchanged, parseRange } from '../request/preconditions.ts';
 import { sendEmpty } from './send.ts';
 
 /**

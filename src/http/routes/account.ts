@@ -1,10 +1,7 @@
 import Type from 'typebox';
 import { MeSchema, SessionSchema, TokenBody, TokenSchema, TokenWithSecretSchema } from '../../contract/account.ts';
-import type { AccessService } from '../../services/identity/access.ts';
-import type { AccountService } from '../../services/identity/account.ts';
-import type { SessionService } from '../../services/identity/sessions.ts';
 import { operation, operations, others, own } from '../operation.ts';
-import { idempotentRequest } from '../request/idempotency-key.ts';
+import type { RouteContext } from './context.ts';
 
 const sessionList = { 200: Type.Array(SessionSchema) };
 const listDescription = 'Also expired and revoked ones. No list shows a token itself.';
@@ -21,14 +18,8 @@ const tokenQuery = {
   ),
 };
 
-export interface AccountOperationDeps {
-  account: AccountService;
-  sessions: SessionService;
-  access: Pick<AccessService, 'requireUser'>;
-}
-
 /** The account, tokens and sessions of the caller; the tokens and sessions of any user, for those who may end them. */
-export const accountOperations = ({ account, sessions, access }: AccountOperationDeps) =>
+export const accountOperations = ({ account, sessions, access }: RouteContext) =>
   operations('account', {
     getMe: operation({
       route: 'GET /me/',
@@ -57,7 +48,7 @@ export const accountOperations = ({ account, sessions, access }: AccountOperatio
       body: TokenBody,
       noStore: true,
       responses: { 201: TokenWithSecretSchema },
-      handler: (request) => account.createToken(request.caller, request.body, idempotentRequest(request)),
+      handler: ({ caller, body, idempotency }) => account.createToken(caller, body, idempotency),
     }),
     revokeToken: operation({
       route: 'DELETE /me/tokens/{token_id}/',

@@ -2,15 +2,13 @@ import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { ProjectAccountSchema, QuoteSchema, UsageSchema } from '../../contract/ledger.ts';
 import { StatementSchema } from '../../contract/statement.ts';
-import type { AccountingService } from '../../services/accounting/accounting-service.ts';
-import type { AccessService } from '../../services/identity/access.ts';
 import type { Owner } from '../../services/scope.ts';
 import { type CallerRequest, json, operation, operations, others, own, type RouteRequest } from '../operation.ts';
-import { keyAndTarget } from '../request/idempotency-key.ts';
 import { optionalTime, toTimeRange } from '../request/list-query.ts';
 import { scopeQuery, toProject, toScope } from '../request/path-params.ts';
 import { payloadHeader, submissionHeaders } from '../request/submission.ts';
 import { describeTable, formatQuery, sendBatches, sendCsv, tableFormat } from '../response/tables.ts';
+import type { RouteContext } from './context.ts';
 
 const accountsDescription = 'Granted, held, used and available time of the current period, and space.';
 const accounts = { 200: json(Type.Array(ProjectAccountSchema), 'The accounts, by project.') };
@@ -48,13 +46,13 @@ const usage = {
 };
 
 /** Accounts, quotes, statements and usage. */
-export function accountingOperations(accounting: AccountingService, access: Pick<AccessService, 'requireUser'>) {
+export function accountingOperations({ accounting, access }: RouteContext) {
   const readQuote = (request: CallerRequest<'/{hpc}/'>) =>
     accounting.quote({
       actor: request.caller,
       scope: toScope(request.params),
       headers: submissionHeaders(request),
-      idempotency: keyAndTarget(request),
+      idempotency: request.idempotency,
     });
 
   type StatementRequest = RouteRequest<'/{hpc}/{project_name}/', typeof rangeQuery>;

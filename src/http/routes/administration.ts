@@ -14,10 +14,10 @@ import {
 } from '../../contract/administration.ts';
 import { AccountSchema, LedgerVerificationSchema } from '../../contract/ledger.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { AdminCommand, AdminService } from '../../services/accounting/admin-service.ts';
+import type { AdminCommand } from '../../services/accounting/admin-service.ts';
 import { type CallerRequest, operation, operations, others } from '../operation.ts';
-import { requestTarget, requireKey } from '../request/idempotency-key.ts';
 import { toProject, toScope } from '../request/path-params.ts';
+import type { RouteContext } from './context.ts';
 
 const grantDescription =
   'Returns the accounts that have changed, or the new period. The action is recorded in the audit trail.';
@@ -25,12 +25,13 @@ const changedAccounts = { 201: Type.Array(AccountSchema) };
 const projectList = { 200: Type.Array(ProjectSchema) };
 const listDescription = 'All projects, including closed ones.';
 
-function toCommand<Body>(request: CallerRequest & { body: Body }): AdminCommand<Body> {
-  return { actor: request.caller, key: requireKey(request), target: requestTarget(request), body: request.body };
+function toCommand<Body>({ caller, idempotency, body }: CallerRequest & { body: Body }): AdminCommand<Body> {
+  if (idempotency === null) throw new Error('the operation does not require a key');
+  return { actor: caller, key: idempotency.key, target: idempotency.target, body };
 }
 
 /** Grants, projects, members and the check of the ledger. */
-export const administrationOperations = (admin: AdminService) =>
+export const administrationOperations = ({ admin }: RouteContext) =>
   operations('administration', {
     changePool: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/',

@@ -1,9 +1,9 @@
 import Type from 'typebox';
 import { AuditSchema } from '../../contract/administration.ts';
-import type { AuditTrail } from '../../services/identity/audit-trail.ts';
 import { operation, operations, others } from '../operation.ts';
 import { optionalTime, toTimeRange } from '../request/list-query.ts';
 import { describeTable, exportFormatQuery, sendBatches, tableFormat } from '../response/tables.ts';
+import type { RouteContext } from './context.ts';
 
 const columns = [
   'id',
@@ -22,7 +22,7 @@ const columns = [
 const optionalText = (description: string) => Type.Optional(Type.String({ maxLength: 500, description }));
 
 /** The audit trail, for reading and for export. */
-export const auditOperations = (audit: AuditTrail) =>
+export const auditOperations = ({ audit }: RouteContext) =>
   operations('administration', {
     listAuditRecords: operation({
       route: 'GET /admin/audit/',

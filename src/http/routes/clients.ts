@@ -1,12 +1,12 @@
 import Type from 'typebox';
 import { ClientPackageSchema } from '../../contract/client-package.ts';
-import type { ClientPackage, ClientPackages } from '../../services/client-packages.ts';
+import type { ClientPackage } from '../../services/client-packages.ts';
 import { notModified, operation, operations } from '../operation.ts';
-import type { Browser } from '../request/browser.ts';
 import { html, sendPage } from '../response/page.ts';
+import type { RouteContext } from './context.ts';
 
 /** The command line and the libraries for users, to install from this server. They need no token. */
-export const clientOperations = (clients: ClientPackages, browser: Pick<Browser, 'originOf'>) =>
+export const clientOperations = ({ clients, browser }: RouteContext) =>
   operations('clients', {
     listClients: operation({
       route: 'GET /clients/',

@@ -9,20 +9,10 @@ import {
   OAuthTokenSchema,
 } from '../../contract/oauth.ts';
 import { formatScopes, parseScopeList, tokenScopes, userScopes } from '../../domain/identity/policy.ts';
-import type { DeviceFlow } from '../../services/identity/device-flow.ts';
-import type { RateLimits } from '../limits/rate-limits.ts';
 import { operation, operations, page } from '../operation.ts';
-import type { Authenticate } from '../request/authentication.ts';
-import type { Browser } from '../request/browser.ts';
-import { findSignedIn, type SignedIn } from '../request/signed-in.ts';
+import { findSignedIn, type SignedIn } from '../request/access.ts';
 import { html, sendPage } from '../response/page.ts';
-
-export interface DeviceRouteDeps {
-  deviceFlow: DeviceFlow;
-  browser: Browser;
-  authenticate: Authenticate;
-  limits: Pick<RateLimits, 'signIn' | 'signInStart'>;
-}
+import type { RouteContext } from './context.ts';
 
 const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code';
 const oauthError = {
@@ -34,8 +24,8 @@ const oauthError = {
  * Bursar's own device authorization grant (RFC 8628), for programs of users who have no OpenID provider. Unknown parameters
  * are ignored, as OAuth requires.
  */
-export function deviceRoutes(deps: DeviceRouteDeps) {
-  const { deviceFlow, browser, limits } = deps;
+export function deviceRoutes(context: RouteContext) {
+  const { deviceFlow, browser, rates } = context;
 
   const redirectToSignIn = (reply: FastifyReply, userCode = '') => {
     const target = userCode === '' ? '/device/' : `/device/?${new URLSearchParams({ user_code: userCode })}`;
@@ -44,7 +34,7 @@ export function deviceRoutes(deps: DeviceRouteDeps) {
 
   /** Shows who asks, so that a user does not confirm the request of somebody else. */
   async function sendQuestion(reply: FastifyReply, { caller, formToken }: SignedIn, userCode: string) {
-    const request = await limits.signIn(reply.request, reply, () => deviceFlow.read(caller, userCode));
+    const request = await rates.signIn(reply.request, reply, () => deviceFlow.read(caller, userCode));
     return sendPage(reply, 200, {
       title: `Give “${request.clientName}” a token?`,
       body: html`<p>The program will act as you, user ${caller.userId}. Confirm only if you have started it yourself, just now,
@@ -71,7 +61,7 @@ and it shows this code.</p>
       query: { user_code: Type.Optional(Type.String({ maxLength: 100 })) },
       handler: async (request, reply) => {
         const { user_code: userCode } = request.query;
-        const signedIn = await findSignedIn(request, deps);
+        const signedIn = await findSignedIn(request, context);
         if (signedIn === null) return redirectToSignIn(reply, userCode);
         return userCode === undefined ? sendCodeForm(reply) : await sendQuestion(reply, signedIn, userCode);
       },
@@ -89,12 +79,12 @@ and it shows this code.</p>
       ),
       handler: async (request, reply) => {
         const { user_code: userCode, decision, form_token: formToken } = request.body;
-        const signedIn = await findSignedIn(request, deps);
+        const signedIn = await findSignedIn(request, context);
         if (signedIn === null) return redirectToSignIn(reply, userCode);
         browser.requireOwnForm(request, signedIn.session, formToken);
         const { caller } = signedIn;
         const attempt = () => deviceFlow.decide(caller, { userId: caller.userId, userCode, decision });
-        const { clientName } = await limits.signIn(request, reply, attempt);
+        const { clientName } = await rates.signIn(request, reply, attempt);
         return sendPage(reply, 200, {
           title: decision === 'approved' ? 'Confirmed' : 'Refused',
           body:
@@ -148,7 +138,7 @@ and it shows this code.</p>
           const { scopes, unknown } = parseScopeList(scope);
           if (unknown.length > 0)
             return sendError(reply, 'invalid_scope', `Unknown scope. Known are ${tokenScopes.join(', ')}.`);
-          limits.signInStart(request, reply);
+          rates.signInStart(request, reply);
           const started = await deviceFlow.start({
             clientName: clientId.trim() || 'a program',
             scopes: scopes.size === 0 ? userScopes : scopes,

@@ -3,14 +3,11 @@ import Type from 'typebox';
 import { EventPageSchema } from '../../contract/event.ts';
 import { patterns } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { EventService } from '../../services/events/event-service.ts';
 import type { EventPosition, StreamedEvent } from '../../services/events/read-events.ts';
-import type { AccessService } from '../../services/identity/access.ts';
-import type { OpenRequests } from '../limits/open-requests.ts';
 import { type CallerRequest, operation, operations, others, own } from '../operation.ts';
-import type { AccessWatch } from '../request/access-watch.ts';
 import { sendJson } from '../response/send.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
+import type { RouteContext } from './context.ts';
 
 const position = (description: string) =>
   Type.Optional(Type.String({ pattern: patterns.eventPosition.pattern, description }));
@@ -48,20 +45,9 @@ const responses = {
 
 type EventRequest = CallerRequest<string, typeof eventQuery>;
 
-export interface EventOperationDeps {
-  events: EventService;
-  access: Pick<AccessService, 'requireUser'>;
-  /** Between two heartbeats of a stream. */
-  heartbeatMs: number;
-  accessWatch: AccessWatch;
-  openRequests: Pick<OpenRequests, 'openUntilClosed'>;
-  /** Aborted when the server starts to close. */
-  closing: AbortSignal;
-}
-
 /** Streams changes to a user's jobs and quotas. */
-export function eventOperations(deps: EventOperationDeps) {
-  const { events, access, heartbeatMs, accessWatch, openRequests, closing } = deps;
+export function eventOperations(context: RouteContext) {
+  const { events, access, heartbeatMs, accessWatch, openRequests, closing } = context;
 
   const send = async (request: EventRequest, reply: FastifyReply, userId: string) => {
     const eventLog = await events.open(userId, toPosition(request), accessWatch.createCheck(request));

@@ -1,19 +1,16 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { FileSchema, publicFile } from '../../contract/file.ts';
-import type { AccessService } from '../../services/identity/access.ts';
-import type { FileService } from '../../services/jobs/file-service.ts';
 import type { FileRequest, ListedFile } from '../../services/jobs/read-files.ts';
 import type { Owner } from '../../services/scope.ts';
-import type { OpenRequests } from '../limits/open-requests.ts';
 import { type CallerRequest, notModified, operation, operations, others, own } from '../operation.ts';
-import { requestSignal } from '../request/abort-signals.ts';
-import { authorize } from '../request/authorization.ts';
+import { authorize } from '../request/access.ts';
+import { requestSignal } from '../request/open-response.ts';
 import { toProject } from '../request/path-params.ts';
-import { streamJsonArray } from '../response/json-array.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendFile, setDownloadHeaders } from '../response/send-file.ts';
+import type { RouteContext } from './context.ts';
 
 const folderQuery = {
   archive: Type.Optional(Type.Enum(['zip'], { description: 'Download the folder as a zip instead of listing it.' })),
@@ -48,14 +45,8 @@ const fileResponses = {
 
 type FolderRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/', typeof folderQuery>;
 
-export interface FileOperationDeps {
-  files: FileService;
-  access: AccessService;
-  openRequests: Pick<OpenRequests, 'openUntilClosed'>;
-}
-
 /** The files in a job's working directory: as a list, one by one, or as a zip. */
-export function fileOperations({ files, access, openRequests }: FileOperationDeps) {
+export function fileOperations({ files, access, openRequests }: RouteContext) {
   const toFileRequest = (request: FolderRequest, reply: FastifyReply, owner: Owner): FileRequest => {
     const { caller, params } = request;
     openRequests.openUntilClosed('download', caller.userId, reply);
@@ -73,8 +64,7 @@ export function fileOperations({ files, access, openRequests }: FileOperationDep
   const sendFolder = async (request: FolderRequest, reply: FastifyReply, owner: Owner) => {
     const fileRequest = toFileRequest(request, reply, owner);
     if (request.query.archive === undefined) return sendList(reply, await files.list(fileRequest));
-    const reach = owner === undefined ? 'others' : 'own';
-    await authorize(request, { action: 'files.read', reach }, access);
+    await authorize(request, owner === undefined ? others('files.read') : own('files.read'), access);
     return sendArchive(reply, fileRequest, () => files.archive(fileRequest));
   };
 
@@ -137,4 +127,31 @@ async function sendArchive(reply: FastifyReply, { jobId, path }: FileRequest, op
   if (reply.request.method !== 'HEAD') return reply.send(zip);
   zip.destroy();
   return sendEmpty(reply);
+}
+
+/** A longer list is sent unsorted while it is read, so that memory stays bounded. */
+const maxSortedItems = 10_000;
+
+/** Streams items as a JSON array. An error among the first items is thrown before anything is sent. */
+export async function streamJsonArray<T>(
+  items: AsyncIterable<T>,
+  toPublic: (item: T) => unknown,
+  compare: (a: T, b: T) => number,
+): Promise<Readable> {
+  const iterator = items[Symbol.asyncIterator]();
+  const first: T[] = [];
+  let next = await iterator.next();
+  for (; !next.done && first.length < maxSortedItems; next = await iterator.next()) first.push(next.value);
+  if (next.done) first.sort(compare);
+
+  async function* text() {
+    try {
+      yield `[${first.map((item) => JSON.stringify(toPublic(item))).join(',')}`;
+      for (; !next.done; next = await iterator.next()) yield `,${JSON.stringify(toPublic(next.value))}`;
+      yield ']';
+    } finally {
+      await iterator.return?.();
+    }
+  }
+  return Readable.from(text(), { objectMode: false });
 }

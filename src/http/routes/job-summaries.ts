@@ -1,21 +1,20 @@
 import type { FastifyReply } from 'fastify';
 import { JobSummaryPageSchema, toJobSummaryPageJson } from '../../contract/job.ts';
-import type { AccessService } from '../../services/identity/access.ts';
-import type { JobService } from '../../services/jobs/job-service.ts';
 import type { Owner } from '../../services/scope.ts';
 import { type CallerRequest, operation, operations, others, own, versioned } from '../operation.ts';
-import { requestSignal } from '../request/abort-signals.ts';
 import { formatCursor } from '../request/formats.ts';
 import { summaryQuery, toSummaryQuery } from '../request/list-query.ts';
+import { requestSignal } from '../request/open-response.ts';
 import { scopeQuery, toScope, userQuery } from '../request/path-params.ts';
-import { sendTagged } from '../response/conditional.ts';
+import { sendTagged } from '../response/send.ts';
+import type { RouteContext } from './context.ts';
 
 const query = { ...scopeQuery, ...summaryQuery };
 const description = 'Each job with its tags, resources, start, outcome and charge. `next` leads to the older jobs.';
 const responses = versioned(JobSummaryPageSchema, 'One page of jobs.');
 
 /** Pages of jobs, newest first, with the fields that a table of jobs shows besides. */
-export function jobSummaryOperations(jobs: JobService, access: Pick<AccessService, 'requireUser'>) {
+export function jobSummaryOperations({ jobs, access }: RouteContext) {
   const list = async (request: CallerRequest<string, typeof query>, reply: FastifyReply, owner: Owner) => {
     const { caller, query } = request;
     const filter = toSummaryQuery(query);

@@ -3,11 +3,8 @@ import Type from 'typebox';
 import { ReasonBody, reasonQuery } from '../../contract/administration.ts';
 import { JobSchema, toJobPath } from '../../contract/job.ts';
 import { TimelineSchema } from '../../contract/timeline.ts';
-import type { AccessService } from '../../services/identity/access.ts';
 import type { JobAction } from '../../services/jobs/find-job.ts';
-import type { JobService } from '../../services/jobs/job-service.ts';
 import type { Owner, PathScope } from '../../services/scope.ts';
-import type { OpenRequests } from '../limits/open-requests.ts';
 import {
   type CallerRequest,
   json,
@@ -18,12 +15,11 @@ import {
   type RouteRequest,
   versioned,
 } from '../operation.ts';
-import { idempotentRequest, keyAndTarget } from '../request/idempotency-key.ts';
 import { listQuery, toListQuery } from '../request/list-query.ts';
 import { scopeQuery, toProject, toScope, userQuery } from '../request/path-params.ts';
 import { submissionHeaderSchemas, submissionHeaders, zipBody } from '../request/submission.ts';
-import { sendTagged, sendVersioned } from '../response/conditional.ts';
-import { sendJson } from '../response/send.ts';
+import { sendJson, sendTagged, sendVersioned } from '../response/send.ts';
+import type { RouteContext } from './context.ts';
 
 const jobList = versioned(Type.Array(JobSchema), 'The jobs, by ascending id.', ['Link']);
 const listDescription = 'All jobs or, with `limit`, one page: the header `Link` leads to the next page.';
@@ -46,20 +42,14 @@ const submitted = { 201: json(JobSchema, 'The new job.', ['Location']) };
 
 type JobRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/'>;
 
-export interface JobOperationDeps {
-  jobs: JobService;
-  access: Pick<AccessService, 'requireUser'>;
-  openRequests: Pick<OpenRequests, 'open'>;
-}
-
 /** Lists, reads, submits, cancels and deletes jobs (4.1 and 4.2 of the interface). */
-export function jobOperations({ jobs, access, openRequests }: JobOperationDeps) {
+export function jobOperations({ jobs, access, openRequests }: RouteContext) {
   type ListRequest = RouteRequest<string, typeof listQuery>;
   const list = async (request: ListRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
     sendVersioned(request, reply, owner, await jobs.list(owner, scope, toListQuery(request.query)));
 
   const submit = async (request: CallerRequest, reply: FastifyReply, scope: PathScope) => {
-    const { caller, span } = request;
+    const { caller, idempotency, span } = request;
     const endUpload = openRequests.open('upload', caller.userId);
     try {
       const job = await jobs.submit({
@@ -67,7 +57,7 @@ export function jobOperations({ jobs, access, openRequests }: JobOperationDeps) 
         scope,
         headers: submissionHeaders(request),
         ...zipBody(request),
-        idempotency: keyAndTarget(request),
+        idempotency,
         traceParent: span?.traceParent ?? null,
       });
       return sendJson(reply.header('location', toJobPath(job)), 201, job);
@@ -83,7 +73,7 @@ export function jobOperations({ jobs, access, openRequests }: JobOperationDeps) 
     sendJson(reply, 200, await jobs.timeline(owner, toProject(params), params.job_id));
 
   const cancel = async (request: JobRequest, reply: FastifyReply, action: JobAction) => {
-    const { json: job, hasEnded } = await jobs.cancel(action, idempotentRequest(request));
+    const { json: job, hasEnded } = await jobs.cancel(action, request.idempotency);
     return sendJson(reply, hasEnded ? 200 : 202, job);
   };
 

@@ -3,16 +3,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { patterns } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { FileService } from '../../services/jobs/file-service.ts';
 import type { Owner } from '../../services/scope.ts';
-import type { OpenRequests } from '../limits/open-requests.ts';
 import { type CallerRequest, operation, operations, others, own } from '../operation.ts';
-import { requestSignal } from '../request/abort-signals.ts';
-import type { AccessWatch } from '../request/access-watch.ts';
+import { requestSignal } from '../request/open-response.ts';
 import { toProject } from '../request/path-params.ts';
-import { toLogEvents } from '../response/log-events.ts';
 import { sendEmpty } from '../response/send.ts';
-import { sendEvents } from '../response/sse.ts';
+import { sendEvents, toLogEvents } from '../response/sse.ts';
+import type { RouteContext } from './context.ts';
 
 const logQuery = {
   stream: Type.Enum(['stdout', 'stderr'], { default: 'stdout' }),
@@ -57,18 +54,10 @@ const logResponses = {
 /** A connection that is silent for this long gets TCP keep-alive probes, which detect a client that has gone. */
 const keepAliveMs = 30_000;
 
-export interface LogOperationDeps {
-  files: FileService;
-  accessWatch: AccessWatch;
-  openRequests: Pick<OpenRequests, 'openUntilClosed'>;
-  /** Aborted when the server starts to close. */
-  closing: AbortSignal;
-}
-
 type LogRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/', typeof logQuery>;
 
 /** Reads the standard output and standard error of jobs, and follows them while the jobs run. */
-export function logOperations({ files, accessWatch, openRequests, closing }: LogOperationDeps) {
+export function logOperations({ files, accessWatch, openRequests, closing }: RouteContext) {
   const sendLog = async (request: LogRequest, reply: FastifyReply, owner: Owner) => {
     const { caller, params, query, headers, method } = request;
     const { stream, offset } = query;
@@ -145,7 +134,7 @@ function cutOff({ raw, request }: FastifyReply): void {
 
 /**
  * Sends text. If the signal is aborted before the end, because the server is closing, the connection is closed without the
- * end of the response: otherwise the client would take a part of the log for the whole.
+ * end of the response: otherwise the client would mistake a part of the log for the whole.
  */
 function sendText(reply: FastifyReply, chunks: () => AsyncIterable<Buffer>, signal: AbortSignal): FastifyReply {
   reply

@@ -15,17 +15,17 @@ const Ready = Type.Object(
   { examples: [{ status: 'ok' }] },
 );
 
-export interface ProbeOperationDeps {
+export interface ProbeDeps {
   /** Reasons why requests cannot be served. */
   findProblems(): Promise<string[]>;
   /** Problems that need an operator, although requests can be served. */
   findWarnings(): Promise<string[]>;
   /** Null on a server that does not serve the metrics. */
   metrics: MetricsOptions | null;
-  limits: Pick<RateLimits, 'invalidToken'>;
+  rates: RateLimits;
 }
 
-export interface MetricsOptions {
+interface MetricsOptions {
   /** The metrics in the text format of Prometheus. */
   read(): Promise<string>;
   /** Undefined if no token is required. */
@@ -33,9 +33,9 @@ export interface MetricsOptions {
 }
 
 /** Probes and metrics for operators. They reveal nothing about users, and need no token unless the metrics have one. */
-export const probeOperations = ({ findProblems, findWarnings, metrics, limits }: ProbeOperationDeps) =>
+export const probeOperations = ({ findProblems, findWarnings, metrics, rates }: ProbeDeps) =>
   operations('operation', {
-    ...(metrics !== null && { getMetrics: metricsOperation(metrics, limits) }),
+    ...(metrics !== null && { getMetrics: metricsOperation(metrics, rates) }),
     getLiveness: operation({
       route: 'GET /livez',
       access: 'probe',
@@ -59,7 +59,7 @@ export const probeOperations = ({ findProblems, findWarnings, metrics, limits }:
     }),
   });
 
-const metricsOperation = ({ read, token }: MetricsOptions, limits: Pick<RateLimits, 'invalidToken'>) =>
+const metricsOperation = ({ read, token }: MetricsOptions, rates: RateLimits) =>
   operation({
     route: 'GET /metrics',
     access: 'probe',
@@ -70,7 +70,7 @@ const metricsOperation = ({ read, token }: MetricsOptions, limits: Pick<RateLimi
     onRequest: (request, reply) => {
       const { authorization } = request.headers;
       if (token === undefined || hasMetricsToken(authorization, token)) return;
-      limits.invalidToken(request, reply);
+      rates.invalidToken(request, reply);
       const message = 'This is not the token of the metrics. Ask the operators of this server.';
       throw new BursarError('token_invalid', message);
     },

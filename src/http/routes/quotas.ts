@@ -1,19 +1,18 @@
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { QuotaSchema } from '../../contract/quota.ts';
-import type { AccountingService } from '../../services/accounting/accounting-service.ts';
-import type { AccessService } from '../../services/identity/access.ts';
 import type { Owner, PathScope } from '../../services/scope.ts';
 import { operation, operations, others, own, type RouteRequest, versioned } from '../operation.ts';
 import { scopeQuery, toProject, toScope } from '../request/path-params.ts';
-import { sendVersioned } from '../response/conditional.ts';
+import { sendVersioned } from '../response/send.ts';
+import type { RouteContext } from './context.ts';
 
 const description = '`time_left` is in seconds of the charging unit of the system, `space_left` in KB (1,000 bytes).';
 const quotaList = versioned(Type.Array(QuotaSchema), 'The quotas, by descending project.');
 const oneQuota = versioned(QuotaSchema, 'The quota.');
 
 /** The caller's own quotas (4.3 of the interface); for administrators those of a user (4.4) and of all users. */
-export function quotaOperations(accounting: AccountingService, access: Pick<AccessService, 'requireUser'>) {
+export function quotaOperations({ accounting, access }: RouteContext) {
   const list = async (request: RouteRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
     sendVersioned(request, reply, owner, await accounting.listQuotas(owner, scope));
 

@@ -1,49 +1,38 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import { stageSchema } from '../../contract/fields.ts';
-import type { AccountingService } from '../../services/accounting/accounting-service.ts';
-import type { AdminService } from '../../services/accounting/admin-service.ts';
-import type { ClientPackages } from '../../services/client-packages.ts';
-import type { EventService } from '../../services/events/event-service.ts';
 import type { Topic } from '../../services/events/topic.ts';
-import type { WebhookService } from '../../services/events/webhooks.ts';
-import type { AccessService } from '../../services/identity/access.ts';
-import type { AccountService } from '../../services/identity/account.ts';
 import type { Caller } from '../../services/identity/actor.ts';
-import type { AuditTrail } from '../../services/identity/audit-trail.ts';
 import type { Credentials } from '../../services/identity/authenticate.ts';
-import type { DeviceFlow } from '../../services/identity/device-flow.ts';
-import type { OpenIdSignIn } from '../../services/identity/openid-sign-in.ts';
-import type { SessionService } from '../../services/identity/sessions.ts';
-import type { SignInLinkService } from '../../services/identity/sign-in-links.ts';
-import type { UserService } from '../../services/identity/user-service.ts';
-import type { FileService } from '../../services/jobs/file-service.ts';
-import type { JobService } from '../../services/jobs/job-service.ts';
-import type { SystemService } from '../../services/systems/system-service.ts';
-import { addRoutes } from '../add-routes.ts';
-import type { OpenRequests } from '../limits/open-requests.ts';
-import type { RateLimits } from '../limits/rate-limits.ts';
+import type { OpenRequests } from '../limits/concurrency.ts';
 import { docsPages } from '../openapi/docs-page.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import type { ExampleSystem } from '../openapi/parameters.ts';
-import { isOperation, page, type Route } from '../operation.ts';
-import { closingSignal } from '../request/abort-signals.ts';
-import { createAccessWatch } from '../request/access-watch.ts';
-import { type Authenticate, credentialsOf, requireCaller } from '../request/authentication.ts';
-import { authorize } from '../request/authorization.ts';
-import { type Browser, createBrowser } from '../request/browser.ts';
+import { type Access, isOperation, page, type Route } from '../operation.ts';
+import {
+  type Authenticate,
+  type AuthenticationDeps,
+  authorize,
+  credentialsOf,
+  requireCaller,
+} from '../request/access.ts';
+import { createBrowser } from '../request/browser.ts';
+import { closingSignal, createAccessWatch } from '../request/open-response.ts';
+import { readPathParams } from '../request/path-params.ts';
+import { createRequestChecks, type RequestCheck } from '../request/validation.ts';
 import { sendJson } from '../response/send.ts';
 import { accountOperations } from './account.ts';
 import { accountingOperations } from './accounting.ts';
 import { administrationOperations } from './administration.ts';
 import { auditOperations } from './audit.ts';
 import { clientOperations } from './clients.ts';
+import type { RouteContext, Services } from './context.ts';
 import { deviceRoutes } from './device.ts';
 import { eventOperations } from './events.ts';
 import { fileOperations } from './files.ts';
 import { jobSummaryOperations } from './job-summaries.ts';
 import { jobOperations } from './jobs.ts';
 import { logOperations } from './logs.ts';
-import { type ProbeOperationDeps, probeOperations } from './probes.ts';
+import { type ProbeDeps, probeOperations } from './probes.ts';
 import { quotaOperations } from './quotas.ts';
 import { signInRoutes } from './sign-in.ts';
 import { systemOperations } from './systems.ts';
@@ -51,26 +40,7 @@ import { userOperations } from './users.ts';
 import { webAppRoutes } from './web-app.ts';
 import { webhookOperations } from './webhooks.ts';
 
-export interface Services {
-  access: AccessService;
-  account: AccountService;
-  users: UserService;
-  audit: AuditTrail;
-  sessions: SessionService;
-  signInLinks: SignInLinkService;
-  deviceFlow: DeviceFlow;
-  openIdSignIn: OpenIdSignIn;
-  jobs: JobService;
-  files: FileService;
-  accounting: AccountingService;
-  admin: AdminService;
-  systems: SystemService;
-  events: EventService;
-  webhooks: WebhookService;
-  clients: ClientPackages;
-}
-
-export interface RouteDeps extends Omit<ProbeOperationDeps, 'limits'> {
+export interface RouteDeps extends ProbeDeps {
   services: Services;
   /** False for a server that has only probes and metrics. */
   servesCallers: boolean;
@@ -91,16 +61,16 @@ export interface RouteDeps extends Omit<ProbeOperationDeps, 'limits'> {
   openRequests: OpenRequests;
 }
 
+type Admit = (request: FastifyRequest, reply: FastifyReply, access: Access) => Promise<void> | void;
+
 /** Registers everything that the server has: the operations of the API, their OpenAPI document, and pages. */
-export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limits: RateLimits): Promise<void> {
-  const { services, systems, version } = deps;
-  const { access } = services;
+export async function registerRoutes(app: FastifyInstance, deps: RouteDeps): Promise<void> {
+  const { services, systems, version, rates, servesCallers } = deps;
   const browser = createBrowser(deps.publicUrl, deps.hasTls);
   const authenticate: Authenticate = (request) => deps.authenticate(credentialsOf(request, browser));
-  const probes = probeOperations({ ...deps, limits });
-  const routes = deps.servesCallers
-    ? [...probes, ...callerRoutes(app, deps, limits, { browser, authenticate })]
-    : probes;
+  const authentication = { authenticate, rates, browser };
+  const probes = probeOperations(deps);
+  const routes = servesCallers ? [...probes, ...callerRoutes(app, deps, authentication)] : probes;
   // Generated when it is first requested.
   let document: string | undefined;
   const documentRoute = page({
@@ -111,51 +81,105 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps, limi
       return sendJson(reply, 200, document);
     },
   });
-  await addRoutes(app, deps.servesCallers ? [...routes, documentRoute] : routes, {
-    references: [stageSchema(systems.map(({ system }) => system))],
-    admit: async (request, reply, routeAccess) => {
-      if (routeAccess === 'public') return limits.anonymous(request, reply);
-      if (routeAccess === 'probe') return limits.anonymous(request, reply, 'probe');
-      await requireCaller(request, reply, { authenticate, limits, browser });
-      request.isManager = await authorize(request, routeAccess, access);
-    },
-  });
+  const admit: Admit = async (request, reply, access) => {
+    if (access === 'public') return rates.anonymous(request, reply);
+    if (access === 'probe') return rates.anonymous(request, reply, 'probe');
+    await requireCaller(request, reply, authentication);
+    request.isManager = await authorize(request, access, services.access);
+  };
+  const toCheck = createRequestChecks([stageSchema(systems.map(({ system }) => system))]);
+  // Parsers of bodies belong to a context.
+  for (const kind of ['none', 'json', 'form'] as const) {
+    await app.register(async (context) => {
+      addBodyParser(context, kind);
+      for (const route of servesCallers ? [...routes, documentRoute] : routes)
+        if (bodyKind(route) === kind) addRoute(context, route, toCheck(route), admit);
+    });
+  }
 }
 
-function callerRoutes(
-  app: FastifyInstance,
-  deps: RouteDeps,
-  limits: RateLimits,
-  { browser, authenticate }: { browser: Browser; authenticate: Authenticate },
-): Route[] {
+function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: AuthenticationDeps): Route[] {
   const { services, heartbeatMs, accessTopic, openRequests } = deps;
-  const { access, jobs, files, sessions, deviceFlow, openIdSignIn: openId } = services;
   const accessWatch = createAccessWatch({
-    authenticate: (request) => deps.authenticate({ ...credentialsOf(request, browser), isRepeated: true }),
-    access,
+    authenticate: (request) =>
+      deps.authenticate({ ...credentialsOf(request, authentication.browser), isRepeated: true }),
+    access: services.access,
     accessTopic,
     intervalMs: heartbeatMs,
     now: Date.now,
   });
   const closing = closingSignal(app);
+  const context: RouteContext = { ...services, ...authentication, openRequests, accessWatch, heartbeatMs, closing };
   return [
-    ...jobOperations({ jobs, access, openRequests }),
-    ...jobSummaryOperations(jobs, access),
-    ...logOperations({ files, accessWatch, openRequests, closing }),
-    ...fileOperations({ files, access, openRequests }),
-    ...quotaOperations(services.accounting, access),
-    ...accountingOperations(services.accounting, access),
-    ...systemOperations(services.systems),
-    ...eventOperations({ events: services.events, access, heartbeatMs, accessWatch, openRequests, closing }),
-    ...webhookOperations(services.webhooks, access),
-    ...accountOperations({ account: services.account, sessions, access }),
-    ...userOperations(services.users),
-    ...administrationOperations(services.admin),
-    ...auditOperations(services.audit),
-    ...signInRoutes({ links: services.signInLinks, sessions, openId, browser, authenticate, limits }),
-    ...deviceRoutes({ deviceFlow, browser, authenticate, limits }),
-    ...clientOperations(services.clients, browser),
+    ...jobOperations(context),
+    ...jobSummaryOperations(context),
+    ...logOperations(context),
+    ...fileOperations(context),
+    ...quotaOperations(context),
+    ...accountingOperations(context),
+    ...systemOperations(context),
+    ...eventOperations(context),
+    ...webhookOperations(context),
+    ...accountOperations(context),
+    ...userOperations(context),
+    ...administrationOperations(context),
+    ...auditOperations(context),
+    ...signInRoutes(context),
+    ...deviceRoutes(context),
+    ...clientOperations(context),
     ...webAppRoutes(deps.webFolder),
     ...docsPages(),
   ];
+}
+
+/** Registers a route as it is declared. The server answers every other method of its path with 405. */
+function addRoute(app: FastifyInstance, route: Route, check: RequestCheck, admit: Admit): void {
+  const [method = '', path = ''] = route.route.split(' ');
+  const status = isOperation(route) ? Number(Object.keys(route.responses)[0]) : 200;
+  app.route({
+    method: method as HTTPMethods,
+    url: path.replace(/\{path\}$/, '*').replace(/\{(\w+)\}/g, ':$1'),
+    config: { route },
+    onRequest: async (request, reply) => {
+      readPathParams(request);
+      await admit(request, reply, route.access);
+      route.onRequest?.(request, reply);
+      if (route.noStore) reply.header('cache-control', 'no-store');
+    },
+    ...(route.zip && { preParsing: async (request) => hideContentType(request) }),
+    handler: (request, reply) => {
+      check(request);
+      if (status !== 200) reply.code(status);
+      return route.handler(request as Parameters<Route['handler']>[0], reply);
+    },
+  });
+}
+
+type BodyKind = 'none' | 'json' | 'form';
+
+function bodyKind({ body, form }: Route): BodyKind {
+  if (form !== undefined) return 'form';
+  return body === undefined ? 'none' : 'json';
+}
+
+function addBodyParser(app: FastifyInstance, kind: BodyKind): void {
+  if (kind === 'json') return;
+  app.removeAllContentTypeParsers();
+  if (kind === 'none') app.addContentTypeParser('*', (_request, _payload, done) => done(null));
+  // A field that is sent twice has its last value.
+  else
+    app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
+      done(null, Object.fromEntries(new URLSearchParams(String(body)))),
+    );
+}
+
+/** The body is a stream of bytes whatever its type, even a malformed one. `rawHeaders` still have the type. */
+function hideContentType({ headers }: FastifyRequest): void {
+  delete headers['content-type'];
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    route?: Route;
+  }
 }

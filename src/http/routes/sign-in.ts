@@ -2,24 +2,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { SignInOptionsSchema } from '../../contract/oauth.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { OpenIdSignIn, SignInIssuer } from '../../services/identity/openid-sign-in.ts';
-import type { SessionService } from '../../services/identity/sessions.ts';
-import type { SignInLinkService } from '../../services/identity/sign-in-links.ts';
-import type { RateLimits } from '../limits/rate-limits.ts';
+import type { SignInIssuer } from '../../services/identity/openid-sign-in.ts';
 import { operation, operations, page } from '../operation.ts';
-import type { Authenticate } from '../request/authentication.ts';
-import { type Browser, startPage, toLocalPath } from '../request/browser.ts';
-import { findSignedIn } from '../request/signed-in.ts';
+import { findSignedIn } from '../request/access.ts';
+import { startPage, toLocalPath } from '../request/browser.ts';
 import { type Html, html, sendPage } from '../response/page.ts';
-
-export interface SignInRouteDeps {
-  links: SignInLinkService;
-  sessions: SessionService;
-  openId: OpenIdSignIn;
-  browser: Browser;
-  authenticate: Authenticate;
-  limits: Pick<RateLimits, 'signIn' | 'signInStart'>;
-}
+import type { RouteContext } from './context.ts';
 
 const returnTo = Type.Optional(Type.String({ maxLength: 2000 }));
 
@@ -33,11 +21,11 @@ const SignedOut = Type.Object(
 );
 
 /** Pages and requests with which browsers sign in and out. */
-export function signInRoutes(deps: SignInRouteDeps) {
-  const { links, sessions, openId, browser, limits } = deps;
+export function signInRoutes(context: RouteContext) {
+  const { signInLinks: links, sessions, openIdSignIn: openId, browser, rates } = context;
 
   async function sendOptions(request: FastifyRequest, reply: FastifyReply, target: string): Promise<FastifyReply> {
-    const signedIn = await findSignedIn(request, deps);
+    const signedIn = await findSignedIn(request, context);
     if (signedIn === null)
       return sendPage(reply, 200, { title: 'Sign in', body: signInOptions(openId.issuers(), target) });
     const { caller, session, formToken } = signedIn;
@@ -63,7 +51,7 @@ export function signInRoutes(deps: SignInRouteDeps) {
       handler: async (request, reply) => {
         const { code, return_to: target } = request.query;
         if (code === undefined) return await sendOptions(request, reply, toLocalPath(target, startPage));
-        const userId = await limits.signIn(request, reply, () => links.read(code));
+        const userId = await rates.signIn(request, reply, () => links.read(code));
         return sendPage(reply, 200, {
           title: `Sign in as user ${userId}`,
           body: html`<p>Continue only if you have asked for this link yourself.</p>
@@ -83,7 +71,7 @@ export function signInRoutes(deps: SignInRouteDeps) {
         browser.requireOwnOrigin(request);
         const { code, return_to: target } = request.body;
         const attempt = () => links.signIn(code, browser.visitorOf(request));
-        const { secret, maxAgeSeconds } = await limits.signIn(request, reply, attempt);
+        const { secret, maxAgeSeconds } = await rates.signIn(request, reply, attempt);
         browser.setCookie(reply, 'session', secret, maxAgeSeconds);
         return reply.redirect(toLocalPath(target, startPage), 303);
       },
@@ -98,7 +86,7 @@ export function signInRoutes(deps: SignInRouteDeps) {
       handler: async (request, reply) => {
         const { issuer, return_to: target } = request.query;
         const returnTo = toLocalPath(target, startPage);
-        limits.signInStart(request, reply);
+        rates.signInStart(request, reply);
         const { url, secret, maxAgeSeconds } = await openId.begin(issuer, returnTo, browser.originOf(request));
         browser.setCookie(reply, 'sign_in', secret, maxAgeSeconds);
         return reply.redirect(url, 303);
@@ -115,7 +103,7 @@ export function signInRoutes(deps: SignInRouteDeps) {
         browser.setCookie(reply, 'sign_in', '', 0);
         const answer = { search, origin: browser.originOf(request), secret };
         const attempt = () => openId.complete(answer, browser.visitorOf(request));
-        const { session, returnTo } = await limits.signIn(request, reply, attempt);
+        const { session, returnTo } = await rates.signIn(request, reply, attempt);
         browser.setCookie(reply, 'session', session.secret, session.maxAgeSeconds);
         return reply.redirect(returnTo, 303);
       },
@@ -137,7 +125,7 @@ export function signInRoutes(deps: SignInRouteDeps) {
         responses: { 200: SignedOut },
         handler: async (request, reply) => {
           const { form_token: formToken } = request.body;
-          const signedIn = await findSignedIn(request, deps);
+          const signedIn = await findSignedIn(request, context);
           if (signedIn === null) throw new BursarError('session_ended', 'There is no session to end. See /sign-in/.');
           const { caller, session } = signedIn;
           if (formToken === undefined) browser.requireOwnScript(request);

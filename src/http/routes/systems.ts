@@ -1,16 +1,15 @@
 import Type from 'typebox';
 import { ReasonBody } from '../../contract/administration.ts';
 import { SystemSchema } from '../../contract/system.ts';
-import type { SystemService } from '../../services/systems/system-service.ts';
 import { operation, operations, others, own } from '../operation.ts';
-import { idempotentRequest } from '../request/idempotency-key.ts';
+import type { RouteContext } from './context.ts';
 
 const description = 'The allowed content of a Payload, and whether the system accepts and runs jobs now.';
 const adminDescription = 'Like `/hpc/`, but `detail` has the error of the scheduler, with its paths and remedies.';
 const pauseDescription = 'A paused system answers submissions with 503. Its submitted jobs continue.';
 
 /** The HPC systems with their limits, tools and health. Operators see the errors of schedulers, and pause systems. */
-export const systemOperations = (systems: SystemService) =>
+export const systemOperations = ({ systems }: RouteContext) =>
   operations('systems', {
     listSystems: operation({
       route: 'GET /hpc/',
@@ -52,10 +51,8 @@ export const systemOperations = (systems: SystemService) =>
       description: pauseDescription,
       body: ReasonBody,
       responses: { 200: SystemSchema },
-      handler: async (request) => {
-        const { caller, params, body } = request;
-        return (await systems.pause(caller, params.hpc, body.reason, idempotentRequest(request)))[0];
-      },
+      handler: async ({ caller, params, body, idempotency }) =>
+        (await systems.pause(caller, params.hpc, body.reason, idempotency))[0],
     }),
     resumeSystem: operation({
       route: 'POST /admin/systems/{hpc}/resume/',
@@ -64,9 +61,7 @@ export const systemOperations = (systems: SystemService) =>
       description: pauseDescription,
       body: ReasonBody,
       responses: { 200: SystemSchema },
-      handler: async (request) => {
-        const { caller, params, body } = request;
-        return (await systems.resume(caller, params.hpc, body.reason, idempotentRequest(request)))[0];
-      },
+      handler: async ({ caller, params, body, idempotency }) =>
+        (await systems.resume(caller, params.hpc, body.reason, idempotency))[0],
     }),
   });

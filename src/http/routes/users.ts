@@ -1,21 +1,19 @@
-import type { Static } from 'typebox';
-import Type from 'typebox';
+import Type, { type Static } from 'typebox';
 import { ReasonBody, RoleBody, UserDetailsSchema, UserSchema } from '../../contract/administration.ts';
-import type { UserService } from '../../services/identity/user-service.ts';
 import { type CallerRequest, operation, operations, others } from '../operation.ts';
-import { idempotentRequest } from '../request/idempotency-key.ts';
+import type { RouteContext } from './context.ts';
 
 type ChangeRequest = CallerRequest<'/{user_id}/'> & { body: Static<typeof ReasonBody> };
 
-const toChange = (request: ChangeRequest) => ({
-  actor: request.caller,
-  userId: request.params.user_id,
-  reason: request.body.reason,
-  request: idempotentRequest(request),
+const toChange = ({ caller, params, body, idempotency }: ChangeRequest) => ({
+  actor: caller,
+  userId: params.user_id,
+  reason: body.reason,
+  request: idempotency,
 });
 
 /** Lists users, changes their roles, disables and enables them. */
-export const userOperations = (users: UserService) =>
+export const userOperations = ({ users }: RouteContext) =>
   operations('administration', {
     listUsers: operation({
       route: 'GET /admin/users/',

@@ -7,17 +7,15 @@ import {
   WebhookSchema,
   WebhookWithSecretSchema,
 } from '../../contract/webhook.ts';
-import type { WebhookService } from '../../services/events/webhooks.ts';
-import type { AccessService } from '../../services/identity/access.ts';
 import { operation, operations, others, own } from '../operation.ts';
-import { idempotentRequest } from '../request/idempotency-key.ts';
+import type { RouteContext } from './context.ts';
 
 const webhook = { 200: WebhookSchema };
 const webhookList = { 200: Type.Array(WebhookSchema) };
 const listDescription = 'With their state. No list shows a secret.';
 
 /** URLs that a user registers to receive events. Operators list, disable and enable those of all users. */
-export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessService, 'requireUser'>) =>
+export const webhookOperations = ({ webhooks, access }: RouteContext) =>
   operations('webhooks', {
     listWebhooks: operation({
       route: 'GET /webhooks/',
@@ -35,7 +33,7 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
       body: WebhookBody,
       noStore: true,
       responses: { 201: WebhookWithSecretSchema },
-      handler: (request) => webhooks.create(request.caller.userId, request.body, idempotentRequest(request)),
+      handler: ({ caller, body, idempotency }) => webhooks.create(caller.userId, body, idempotency),
     }),
     getWebhook: operation({
       route: 'GET /webhooks/{webhook_id}/',
@@ -70,10 +68,8 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
       description: 'For one day, deliveries are signed with the old secret too.',
       noStore: true,
       responses: { 200: WebhookWithSecretSchema },
-      handler: (request) => {
-        const { caller, params } = request;
-        return webhooks.rotateSecret(caller.userId, params.webhook_id, idempotentRequest(request));
-      },
+      handler: ({ caller, params, idempotency }) =>
+        webhooks.rotateSecret(caller.userId, params.webhook_id, idempotency),
     }),
     testWebhook: operation({
       route: 'POST /webhooks/{webhook_id}/test/',
@@ -81,10 +77,7 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
       summary: 'Send a test delivery',
       description: 'Sends an event of the type `webhook.test`. Read the delivery to see the result.',
       responses: { 202: DeliverySchema },
-      handler: (request) => {
-        const { caller, params } = request;
-        return webhooks.test(caller.userId, params.webhook_id, idempotentRequest(request));
-      },
+      handler: ({ caller, params, idempotency }) => webhooks.test(caller.userId, params.webhook_id, idempotency),
     }),
     listDeliveries: operation({
       route: 'GET /webhooks/{webhook_id}/deliveries/',
@@ -119,11 +112,8 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
       summary: 'Send a delivery again with the same id',
       description: 'The receiver recognizes it by its `webhook-id`.',
       responses: { 202: DeliverySchema },
-      handler: (request) => {
-        const { caller, params } = request;
-        const { webhook_id: webhookId, delivery_id: deliveryId } = params;
-        return webhooks.redeliver(caller.userId, webhookId, deliveryId, idempotentRequest(request));
-      },
+      handler: ({ caller, params, idempotency }) =>
+        webhooks.redeliver(caller.userId, params.webhook_id, params.delivery_id, idempotency),
     }),
 
     listWebhooksOfUser: operation({
@@ -149,10 +139,9 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
       description: 'Its owner cannot enable, change or delete it.',
       body: ReasonBody,
       responses: webhook,
-      handler: async (request) => {
-        const { caller, params, body } = request;
+      handler: async ({ caller, params, body, idempotency }) => {
         const owner = await access.requireUser(params.user_id);
-        return webhooks.disable(caller, owner, params.webhook_id, body.reason, idempotentRequest(request));
+        return webhooks.disable(caller, owner, params.webhook_id, body.reason, idempotency);
       },
     }),
     enableWebhook: operation({
@@ -162,10 +151,9 @@ export const webhookOperations = (webhooks: WebhookService, access: Pick<AccessS
       description: 'Whoever has disabled it.',
       body: ReasonBody,
       responses: webhook,
-      handler: async (request) => {
-        const { caller, params, body } = request;
+      handler: async ({ caller, params, body, idempotency }) => {
         const owner = await access.requireUser(params.user_id);
-        return webhooks.enable(caller, owner, params.webhook_id, body.reason, idempotentRequest(request));
+        return webhooks.enable(caller, owner, params.webhook_id, body.reason, idempotency);
       },
     }),
   });

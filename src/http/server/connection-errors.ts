@@ -7,17 +7,12 @@ import { toProblem } from '../response/problem.ts';
 
 const lingerMs = 1000;
 
-export interface ConnectionErrorDeps {
-  log: FastifyBaseLogger;
-  /** The socket under a stream with TLS whose handshake has failed. */
-  socketOf(stream: Socket): Socket | undefined;
-}
-
 /**
  * Responds to requests that cannot be parsed: headers too large, not HTTP, too slow. If a response to an earlier,
- * complete request is in progress on the same connection, it is sent first.
+ * complete request is in progress on the same connection, it is sent first. `socketOf` finds the socket under a stream with TLS
+ * whose handshake has failed.
  */
-export function createConnectionErrorHandler({ log, socketOf }: ConnectionErrorDeps) {
+export function createConnectionErrorHandler(log: FastifyBaseLogger, socketOf: (stream: Socket) => Socket | undefined) {
   const responses = new WeakMap<Socket, ServerResponse>();
   const rejected = new WeakSet<Socket>();
 
@@ -90,14 +85,12 @@ export function endWithProblem(socket: Socket, error: BursarError, requestId: st
 
 function toParseError(cause: NodeJS.ErrnoException): BursarError {
   if (cause.code === 'HPE_HEADER_OVERFLOW') {
-    return new BursarError('headers_too_large', 'The headers are larger than 16 KiB in total. Shorten the Payload.', {
-      cause,
-    });
+    const message = 'The headers are larger than 16 KiB in total. Shorten the Payload.';
+    return new BursarError('headers_too_large', message, { cause });
   }
   if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return new BursarError('timeout', 'The request took too long to arrive. Try again.', { cause });
   }
-  return new BursarError('bad_request', 'This is not a well-formed HTTP request. See /docs/ for examples.', {
-    cause,
-  });
+  const message = 'This is not a well-formed HTTP request. See /docs/ for examples.';
+  return new BursarError('bad_request', message, { cause });
 }

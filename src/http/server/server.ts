@@ -1,27 +1,60 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+  type HTTPMethods,
+  LogController,
+} from 'fastify';
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { RefusedRequest } from '../../services/identity/refusal-recorder.ts';
 import { isRefusedAccess } from '../../services/identity/refused-access.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
-import { createLimits, type LimitSettings } from '../limits/limits.ts';
+import {
+  type ConnectionLimits,
+  createOpenRequests,
+  limitConnections,
+  type OpenRequestLimits,
+} from '../limits/concurrency.ts';
+import { createRateLimits, type RateLimitSettings } from '../limits/rate-limits.ts';
+import { disconnectSlowReaders, type SlowReaderLimits } from '../limits/slow-readers.ts';
 import { drainBody } from '../request/drain-body.ts';
-import { sendError, sendProblem, toRequestError } from '../response/send-error.ts';
+import { maxJsonBytes, sendError, sendProblem, toRequestError } from '../response/send-error.ts';
 import { type RouteDeps, registerRoutes } from '../routes/register-routes.ts';
-import { type AccessLogSettings, createAccessLog, loggablePath } from './access-log.ts';
+import type { Certificate } from './certificate.ts';
 import { createConnectionErrorHandler, endWithProblem } from './connection-errors.ts';
-import { createFastify, type FastifySettings } from './create-fastify.ts';
-import { recordSpan } from './request-spans.ts';
-import { reportServed, type ServedRequest } from './served-request.ts';
+import {
+  type AccessLogSettings,
+  createAccessLog,
+  loggablePath,
+  recordSpan,
+  reportServed,
+  type ServedRequest,
+  toRequestId,
+} from './served-request.ts';
 
-export interface ServerDeps extends FastifySettings, Omit<RouteDeps, 'hasTls' | 'openRequests'> {
+export interface ServerDeps extends Omit<RouteDeps, 'hasTls' | 'rates' | 'openRequests'> {
+  log: FastifyBaseLogger;
+  /** Addresses and networks of the proxies whose X-Forwarded-For counts. */
+  trustProxy: readonly string[];
+  requestTimeoutMs: number;
+  /** Undefined for a server without TLS. */
+  certificate: Certificate | undefined;
   /** Null if nothing is traced. */
   tracing: Tracing | null;
   accessLog: AccessLogSettings;
-  limits: LimitSettings;
-  registry: Pick<Metrics, 'gauge' | 'counter' | 'setGauge' | 'increment'>;
+  limits: {
+    rates: RateLimitSettings;
+    openRequests: OpenRequestLimits;
+    connections: ConnectionLimits;
+    slowReaders: SlowReaderLimits;
+  };
+  registry: Pick<Metrics, 'setGauge' | 'increment'>;
   /** Called for every request that has ended: answered, or aborted by its client. */
   onServed(served: ServedRequest): void;
   onRefusedAccess(refused: RefusedRequest): void;
@@ -33,60 +66,51 @@ export interface ServerDeps extends FastifySettings, Omit<RouteDeps, 'hasTls' | 
  */
 const maxDrainMs = 30_000;
 
+const handshakeTimeoutMs = 10_000;
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /** Creates the HTTP server. Each route validates a request, calls one service and sends the result. */
 export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
-  const { rates, openRequests, install } = createLimits({
-    settings: deps.limits,
-    registry: deps.registry,
-    log: deps.log,
-    endWithError: (connection, error) => endWithProblem(connection, error, randomUUID()),
-  });
-  const logAccess = createAccessLog(deps.log, deps.accessLog);
+  const { log, limits, registry } = deps;
+  const rates = createRateLimits(limits.rates, () => performance.now());
+  const openRequests = createOpenRequests(limits.openRequests, registry);
+  const logAccess = createAccessLog(log, deps.accessLog);
   const onServed = (served: ServedRequest) => {
     deps.onServed(served);
     logAccess(served);
   };
-  const connectionErrors = createConnectionErrorHandler({
-    log: deps.log,
-    socketOf: (stream) => connections.socketOf(stream),
-  });
+  const connectionErrors = createConnectionErrorHandler(log, (stream) => connections.socketOf(stream));
   const app = createFastify(deps, {
     clientErrorHandler: connectionErrors.rejectRequest,
-    frameworkErrors: (error, request, reply) => {
-      // A path that cannot be percent-decoded matches no route.
-      const message = 'The path is not well-formed. Send it percent-encoded.';
-      reportServed(request as FastifyRequest, reply as FastifyReply, onServed);
-      const refusal = catchError(() => rates.anonymous(request as FastifyRequest, reply as FastifyReply));
-      const problem = refusal ?? new BursarError('not_found', message, { cause: error });
-      sendProblem(problem, request.id, reply as FastifyReply);
+    frameworkErrors: (error, anyRequest, anyReply) => {
+      const [request, reply] = [anyRequest as FastifyRequest, anyReply as FastifyReply];
+      reportServed(request, reply, onServed);
+      try {
+        rates.anonymous(request, reply);
+        // A path that cannot be percent-decoded matches no route.
+        const message = 'The path is not well-formed. Send it percent-encoded.';
+        throw new BursarError('not_found', message, { cause: error });
+      } catch (problem) {
+        sendProblem(problem, request.id, reply);
+      }
     },
   });
   app.decorateRequest('caller', null);
   app.decorateRequest('isManager', false);
+  app.decorateRequest('idempotency', null);
   app.decorateRequest('span', null);
   app.decorateReply('firstByteMs', undefined);
 
-  const notFound = (request: FastifyRequest, reply: FastifyReply) => {
-    rates.anonymous(request, reply);
-    const { method, url } = request;
-    // Routes for the other methods of each path would take a tenth of the start.
-    const supported = methods.filter((each) => app.findRoute({ method: each, url }) !== null);
-    if (supported.length > 0) {
-      const allow = supported.join(', ');
-      reply.header('allow', allow);
-      return new BursarError('method_not_allowed', `${method} is not supported on this path. Use ${allow}.`);
-    }
-    return new BursarError('not_found', 'There is nothing at this path. See /docs/.');
-  };
   // These hooks use callbacks: an async hook costs every request another turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     reportServed(request, reply, onServed);
     recordSpan(deps.tracing, request, reply);
     connectionErrors.track(reply.raw);
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
-    if (request.is404) return done(notFound(request, reply) as Error);
+    if (request.is404) {
+      rates.anonymous(request, reply);
+      return done(notFound(app, request, reply) as Error);
+    }
     const error = findHeaderError(request);
     if (error !== undefined) reply.header('connection', 'close');
     done(error as Error | undefined);
@@ -103,16 +127,71 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     if (type === 'text/event-stream') reply.firstByteMs = reply.elapsedTime;
     done(null, payload);
   });
-  handleErrors(app, deps);
-  const connections = install(app);
+  // After the client has sent its body.
+  app.setErrorHandler<FastifyError>(async (error, request, reply) => {
+    await drainBody(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
+    if (isRefusedAccess(error)) deps.onRefusedAccess(toRefusedRequest(error, request));
+    const problem = sendError(toRequestError(error), request, reply);
+    if (problem.status >= 500 && !isIntended(error)) log.error({ reqId: request.id, err: error }, 'request failed');
+    return reply;
+  });
+  const connections = limitConnections(app.server, limits.connections, registry, (socket, error) => {
+    endWithProblem(socket, error, randomUUID());
+  });
+  const stopChecks = disconnectSlowReaders(connections.open, limits.slowReaders, registry, log);
+  app.addHook('preClose', async () => connections.closeUnused());
+  app.addHook('onClose', async () => stopChecks());
   // Node itself would send an empty response.
   app.server.on('checkExpectation', app.routing);
 
-  await registerRoutes(app, { ...deps, openRequests, hasTls: deps.certificate !== undefined }, rates);
+  await registerRoutes(app, { ...deps, rates, openRequests, hasTls: deps.certificate !== undefined });
   return app;
 }
 
-/** What Node would reject without a problem document. It handles `100-continue` itself. */
+/** Creates Fastify on a server with or without TLS: only the type of `app.server` differs, which also speaks HTTP/1.1. */
+function createFastify(
+  { log, trustProxy, requestTimeoutMs, certificate }: ServerDeps,
+  handlers: Pick<FastifyServerOptions, 'clientErrorHandler' | 'frameworkErrors'>,
+): FastifyInstance {
+  const options: FastifyServerOptions = {
+    ...handlers,
+    loggerInstance: log,
+    // The address of a request is that of its client if these proxies report it.
+    trustProxy: trustProxy.length > 0 && [...trustProxy],
+    logController: new LogController({ disableRequestLogging: true }),
+    // Creating a child logger for each request costs time, and nothing uses it.
+    childLoggerFactory: (logger) => logger,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
+    // Bodies of submissions are streams, to which it does not apply.
+    bodyLimit: maxJsonBytes,
+    // Routes have no schemas of Fastify: `request/validation.ts` checks requests.
+    schemaController: { compilersFactory: { buildValidator: unused, buildSerializer: unused } },
+    requestTimeout: requestTimeoutMs,
+    return503OnClosing: false,
+    genReqId: ({ headers }) => toRequestId(headers['x-request-id']),
+  };
+  // The hook `onRequest` rejects a request without Host, with a problem document. A request without a body needs no stream.
+  const http = { requireHostHeader: false, optimizeEmptyRequests: true };
+  if (certificate === undefined) return fastify({ ...options, http });
+  const https = { ...http, ...certificate.options, handshakeTimeout: handshakeTimeoutMs };
+  return fastify({ ...(options as object), https }) as unknown as FastifyInstance;
+}
+
+/** Keeps Fastify from loading its compilers. */
+const unused = () => () => {
+  throw new Error('routes have no schemas of Fastify');
+};
+
+/** 404, or 405 with the methods of the path: routes for the other methods of each path would take a tenth of the start. */
+function notFound(app: FastifyInstance, { method, url }: FastifyRequest, reply: FastifyReply): BursarError {
+  const supported = methods.filter((each) => app.findRoute({ method: each, url }) !== null);
+  if (supported.length === 0) return new BursarError('not_found', 'There is nothing at this path. See /docs/.');
+  const allow = supported.join(', ');
+  reply.header('allow', allow);
+  return new BursarError('method_not_allowed', `${method} is not supported on this path. Use ${allow}.`);
+}
+
+/** Finds what Node would reject without a problem document. It handles `100-continue` itself. */
 function findHeaderError({ headers: { host, expect }, raw }: FastifyRequest): BursarError | undefined {
   if (raw.httpVersion !== '1.1') return undefined;
   if (host === undefined) {
@@ -123,32 +202,23 @@ function findHeaderError({ headers: { host, expect }, raw }: FastifyRequest): Bu
   return new BursarError('expectation_failed', message);
 }
 
-function catchError(run: () => void): unknown {
-  try {
-    run();
-    return undefined;
-  } catch (error) {
-    return error;
-  }
-}
-
-/** Sends the problem document or the page of an error, after the client has sent its body. */
-function handleErrors(app: FastifyInstance, deps: ServerDeps): void {
-  app.setErrorHandler<FastifyError>(async (error, request, reply) => {
-    await drainBody(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
-    if (isRefusedAccess(error)) deps.onRefusedAccess(toRefusedRequest(error, request));
-    const problem = sendError(toRequestError(error), request, reply);
-    if (problem.status >= 500 && !isIntended(error))
-      deps.log.error({ reqId: request.id, err: error }, 'request failed');
-    return reply;
-  });
-}
-
 function toRefusedRequest(error: BursarError, request: FastifyRequest): RefusedRequest {
   const { caller, ip: address, id: requestId, method, url } = request;
   return { error, caller, address, requestId, method, path: loggablePath(url) };
 }
 
-/** Responses with 503 that are meant so: an operator need not look. */
+/** An operator need not look at these responses with 503. */
 const intendedUnavailability = new Set<ErrorCode>(['system_paused', 'server_busy']);
 const isIntended = (error: unknown) => error instanceof BursarError && intendedUnavailability.has(error.code);
+
+const idleCheckMs = 100;
+
+/** Waits for the requests in progress. After `drainMs` their connections are closed. */
+export async function closeServer(app: FastifyInstance, drainMs: number): Promise<void> {
+  const deadline = setTimeout(() => app.server.closeAllConnections(), drainMs);
+  // A response that began before has no `Connection: close`, so its keep-alive connection becomes idle after it.
+  const idleCheck = setInterval(() => app.server.closeIdleConnections(), idleCheckMs);
+  await app.close();
+  clearInterval(idleCheck);
+  clearTimeout(deadline);
+}

@@ -3,20 +3,18 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { test } from 'node:test';
-import { limitConnections } from '../../../src/http/limits/connections.ts';
+import { limitConnections } from '../../../src/http/limits/concurrency.ts';
 import { until } from '../../support/until.ts';
 
 test('a client that resets connections and comes back from the same port is not lost sight of', async (t) => {
   const server = createServer();
   let count = 0;
-  const connections = limitConnections(server, {
-    limits: { connections: 100, addressConnections: 100 },
-    onCount: (open) => {
-      count = open;
-    },
-    onRefusal: () => assert.fail('no connection is refused'),
-    endWithError: () => assert.fail('no connection is refused'),
-  });
+  const refuse = () => assert.fail('no connection is refused');
+  const setGauge = (_name: string, _labels: object, open: number) => {
+    count = open;
+  };
+  const limits = { connections: 100, addressConnections: 100 };
+  const connections = limitConnections(server, limits, { setGauge, increment: refuse }, refuse);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

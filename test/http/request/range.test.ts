@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { isRangeValid, isUnchanged } from '../../../src/http/request/preconditions.ts';
-import { parseRange } from '../../../src/http/request/range.ts';
+import { isRangeValid, isUnchanged, parseRange } from '../../../src/http/request/preconditions.ts';
 
 describe('a Range of ten bytes', () => {
   const part = (start: number, length: number) => ({ kind: 'part', start, length });

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { toLogEvents } from '../../../src/http/response/log-events.ts';
-import { formatEvent, type ServerSentEvent } from '../../../src/http/response/sse.ts';
+import { formatEvent, type ServerSentEvent, toLogEvents } from '../../../src/http/response/sse.ts';
 import { parseSse } from '../../support/parse-sse.ts';
 
 async function* splitIntoChunks(bytes: Buffer, cuts: readonly number[]) {

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify from 'fastify';
-import { closingSignal } from '../../../src/http/request/abort-signals.ts';
+import { closingSignal } from '../../../src/http/request/open-response.ts';
 import { formatEvent, type ServerSentEvent, sendEvents } from '../../../src/http/response/sse.ts';
 import { parseSse } from '../../support/parse-sse.ts';
 import { until } from '../../support/until.ts';

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { pino } from 'pino';
-import { type AccessLogSettings, createAccessLog, loggablePath } from '../../../src/http/server/access-log.ts';
-import type { ServedRequest } from '../../../src/http/server/served-request.ts';
+import {
+  type AccessLogSettings,
+  createAccessLog,
+  loggablePath,
+  type ServedRequest,
+} from '../../../src/http/server/served-request.ts';
 import { createCaller } from '../../support/api.ts';
 import { openEventStream } from '../../support/event-stream.ts';
 import type { LogLine } from '../../support/logs.ts';

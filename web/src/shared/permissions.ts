@@ -15,7 +15,7 @@ export interface ProjectName {
  */
 export function mayAdminister(me: Me, action: Action, project?: ProjectName): boolean {
   const role = me.roles.find((each): each is SiteRole => each !== 'project_manager') ?? 'user';
-  const decision = decide(action, 'others', { role, scopes: new Set(me.scopes) });
+  const decision = decide(action, 'anyone', { role, scopes: new Set(me.scopes) });
   if (decision.kind === 'allowed') return true;
   if (decision.kind !== 'managers_only' || decision.missingScope !== undefined || project === undefined) return false;
   return managedProjects(me).some(({ hpc, project: name }) => hpc === project.hpc && name === project.project);

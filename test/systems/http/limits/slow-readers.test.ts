@@ -8,7 +8,7 @@ import { Readable } from 'node:stream';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls';
-import type { Connection } from '../../../../src/http/limits/connections.ts';
+import type { Connection } from '../../../../src/http/limits/concurrency.ts';
 import { createSlowReaderCheck } from '../../../../src/http/limits/slow-readers.ts';
 import { type Caller, createCaller, type Job } from '../../../support/api.ts';
 import { createCertificateAuthority } from '../../../support/certificates.ts';

@@ -3,8 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { type Certificate, readCertificate } from '../../../../src/http/server/certificate.ts';
-import { createCertificateReload } from '../../../../src/http/server/certificate-reload.ts';
+import { type Certificate, createCertificateReload, readCertificate } from '../../../../src/http/server/certificate.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../../../support/certificates.ts';
 import { runFile } from '../../../support/command-line.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { consume } from '../../../src/http/limits/token-bucket.ts';
+import { consume } from '../../../src/http/limits/rate-limits.ts';
 
 const policy = { name: 'test', quota: 10, windowMs: 1000 };
 

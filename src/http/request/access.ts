@@ -1,21 +1,97 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
-import { type Action, decide, type SiteRole, type TokenScope } from '../../domain/identity/policy.ts';
+import {
+  type Action,
+  decide,
+  type ResourceOwner,
+  type SiteRole,
+  type TokenScope,
+} from '../../domain/identity/policy.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { Caller } from '../../services/identity/actor.ts';
-import type { RouteAccess } from '../operation.ts';
-import { callerOf } from './authentication.ts';
+import type { Credentials } from '../../services/identity/authenticate.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
+import { type Browser, formTokenOf } from './browser.ts';
 import { projectOf, scopeOf } from './path-params.ts';
+
+/** Turns the token or the session of a request into the caller. Rejects if it is not valid. */
+export type Authenticate = (request: FastifyRequest) => Promise<Caller>;
+
+/** The cookies of a request with an Authorization header do not count, and are not parsed. */
+export function credentialsOf(request: FastifyRequest, browser: Browser): Credentials {
+  const { headers, ip, id } = request;
+  const { authorization } = headers;
+  const session = authorization === undefined ? browser.cookieOf(request, 'session') : undefined;
+  return { authorization, session, address: ip, requestId: id };
+}
+
+/** Methods that change nothing, as far as browsers are concerned. */
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+export interface AuthenticationDeps {
+  authenticate: Authenticate;
+  rates: RateLimits;
+  browser: Browser;
+}
+
+/** Sets the caller of a request, or rejects the request before its body is read. */
+export async function requireCaller(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { authenticate, rates, browser }: AuthenticationDeps,
+): Promise<void> {
+  const caller = await authenticate(request).catch((error) => {
+    const isInvalid = error instanceof BursarError && error.code === 'token_invalid';
+    rates[isInvalid ? 'invalidToken' : 'anonymous'](request, reply);
+    throw error;
+  });
+  rates.caller(reply, caller);
+  request.caller = caller;
+  // A browser adds the cookie to requests of other sites too.
+  if (caller.sessionId !== null && !safeMethods.has(request.method)) browser.requireOwnScript(request);
+}
+
+export function callerOf(request: FastifyRequest): Caller {
+  if (request.caller === null) throw new Error('this route does not require a token');
+  return request.caller;
+}
+
+export interface SignedIn {
+  caller: Caller & { sessionId: number };
+  /** The secret of the session. */
+  session: string;
+  /** For the forms of the page. */
+  formToken: string;
+}
+
+/** The user who is signed in in this browser, or null. For pages, which need no token. */
+export async function findSignedIn(
+  request: FastifyRequest,
+  { browser, authenticate }: Pick<AuthenticationDeps, 'browser' | 'authenticate'>,
+): Promise<SignedIn | null> {
+  const session = browser.cookieOf(request, 'session');
+  if (session === undefined) return null;
+  const caller = await authenticate(request).catch((error) => {
+    // A disabled user must not keep others from signing in with the same browser.
+    if (error instanceof BursarError && ['session_ended', 'user_disabled'].includes(error.code)) return null;
+    throw error;
+  });
+  // The request has an Authorization header too.
+  if (caller === null || caller.sessionId === null) return null;
+  // For the access log and the audit trail.
+  request.caller = caller;
+  return { caller: { ...caller, sessionId: caller.sessionId }, session, formToken: formTokenOf(session) };
+}
 
 /** Returns whether the caller is allowed as a manager of the project only. */
 export async function authorize(
   request: FastifyRequest,
-  { action, reach }: RouteAccess,
+  { action, owner }: { action: Action; owner: ResourceOwner },
   access: Pick<AccessService, 'isManager'>,
 ): Promise<boolean> {
   const caller = callerOf(request);
   requireWithinLimit(request, caller, action);
-  const decision = decide(action, reach, caller);
+  const decision = decide(action, owner, caller);
   if (decision.kind === 'allowed') return false;
   if (decision.kind === 'scope_missing') throw scopeMissing(decision.missingScope);
   const project = projectOf(request);
@@ -74,6 +150,8 @@ const formatList = (words: readonly string[]) => words.join(', ').replace(/, (?=
 
 declare module 'fastify' {
   interface FastifyRequest {
+    /** Null on routes that need no token. */
+    caller: Caller | null;
     /** The caller is allowed as a manager of the project in the path or query only. */
     isManager: boolean;
   }
