@@ -60,13 +60,11 @@ export async function startFilled(bench: Bench, fill: FillOptions): Promise<Benc
   const { data, adminToken, userToken, auth, stop } = await startBursar(bench);
   await stop();
   bench.log(`inserting ${fill.jobs.toLocaleString('en')} jobs`);
-  const db = connectDatabase(fillSettings, data);
+  const db = connectDatabase({ url: 'sqlite:bursar.db' }, data);
   const users = await fillDatabase(db, fill);
   await db.destroy();
   return { ...(await startBursar(bench, { data })), adminToken, userToken, auth, users };
 }
-
-const fillSettings = { url: 'sqlite:bursar.db', connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 0 };
 
 /** The shipped configuration, with grants that no benchmark can exhaust. */
 export function unlimitedConfig() {

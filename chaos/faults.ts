@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { defaultTuning } from '../src/composition/tuning.ts';
 import type { TestPostgres } from '../test/support/postgres.ts';
 import type { ServerProcess } from '../test/support/server-process.ts';
 import type { SlurmCluster } from '../test/support/slurm-cluster.ts';
@@ -10,7 +11,6 @@ export interface FaultTargets {
   postgres: TestPostgres;
   cluster: SlurmCluster;
   nodes: readonly string[];
-  leaseSeconds: number;
 }
 
 export interface FaultLog {
@@ -35,7 +35,7 @@ export async function injectFaults(targets: FaultTargets, log: FaultLog, signal:
   }
 }
 
-function createFaults({ servers, startServer, postgres, cluster, nodes, leaseSeconds }: FaultTargets, log: FaultLog) {
+function createFaults({ servers, startServer, postgres, cluster, nodes }: FaultTargets, log: FaultLog) {
   const restart = async (end: (server: ServerProcess) => Promise<unknown>) => {
     const index = Math.floor(Math.random() * servers.length);
     await end(servers[index] as ServerProcess);
@@ -47,7 +47,7 @@ function createFaults({ servers, startServer, postgres, cluster, nodes, leaseSec
     async 'server suspended'() {
       const server = pick(servers);
       server.process.kill('SIGSTOP');
-      await sleep(leaseSeconds * 3000);
+      await sleep(defaultTuning.leaseMs * 3);
       server.process.kill('SIGCONT');
     },
     async 'controller killed'() {

@@ -27,7 +27,6 @@ const { values: options } = parseArgs({
 });
 const minutes = Number(options.minutes);
 if (!(minutes > 0)) throw new Error('--minutes must be a positive number');
-const leaseSeconds = 2;
 /** A job can wait behind others, and be shown as running for a while after a crash of the controller. */
 const settleSeconds = 900;
 
@@ -51,7 +50,7 @@ try {
 function startServer(): Promise<ServerProcess> {
   return spawnServer({
     data,
-    config: { ...slurmConfig(cluster, { missingAlarmSeconds: 30 }), database: { leaseSeconds } },
+    config: slurmConfig(cluster, { missingAlarmSeconds: 30 }),
     env: { BURSAR_DATABASE_URL: postgres.url('bursar') },
     logFile: join(folder, 'server.log'),
   });
@@ -67,7 +66,7 @@ async function run(): Promise<boolean> {
   const log: FaultLog = { counts: new Map(), kills: { nodes: [], controllers: [] } };
   const urls = () => servers.map(({ url }) => url);
   const workload = runWorkload({ urls, tokens, intervalMs: 1500 }, stop.signal);
-  const faults = injectFaults({ servers, startServer, postgres, cluster, nodes, leaseSeconds }, log, stop.signal);
+  const faults = injectFaults({ servers, startServer, postgres, cluster, nodes }, log, stop.signal);
   await sleep(minutes * 60_000);
   stop.abort();
   await faults;

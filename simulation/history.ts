@@ -2,6 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import yazl from 'yazl';
+import { defaultTuning } from '../src/composition/tuning.ts';
 import { validateConfig } from '../src/config/validate.ts';
 import { BursarError } from '../src/domain/errors.ts';
 import { msPerDay, msPerMinute } from '../src/domain/units.ts';
@@ -58,7 +59,6 @@ export interface History {
 
 /** Nothing must be left to do this long after the last fault. The last try of a delivery comes after seven minutes. */
 const maxSettleMs = 15 * msPerMinute;
-const ledgerCheckMs = 30_000;
 
 /** In memory, where there is such a folder: syncing a disk would take most of the time. */
 const memory = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
@@ -85,13 +85,17 @@ const config = validateConfig(
         ],
       },
     },
-    retention: { everySeconds: 10, noticeDays: retention.noticeMs / msPerDay },
-    ledger: { checkSeconds: 30 },
-    events: { checkSeconds: 15 },
-    webhooks: { retrySeconds: [1, 5, 20, 60, 120, 240] },
+    retention: { noticeDays: retention.noticeMs / msPerDay },
   },
   'simulation',
 );
+const tuning = {
+  ...defaultTuning,
+  periodIntervalMs: 30_000,
+  retentionIntervalMs: 10_000,
+  eventIntervalMs: 15_000,
+  webhookRetrySeconds: [1, 5, 20, 60, 120, 240],
+};
 
 installVirtualTime();
 simulateFileSystem();
@@ -161,6 +165,7 @@ export async function runHistory(plan: Plan): Promise<History> {
   const leases = createLeaseCheck(join(dataFolder, 'bursar.db'), problems);
   const hosts = createHosts(plan, {
     config,
+    tuning,
     dataFolder,
     createEngine: scheduler.engineFor,
     sendWebhook: (url, headers, body) => tasks.run(undefined, () => clients.receiveWebhook(url, headers, body)),
@@ -320,7 +325,7 @@ async function untilEmpty(list: () => Promise<string[]>): Promise<void> {
 
 async function checkLedger(db: Db, problems: string[]): Promise<void> {
   for (;;) {
-    await sleep(ledgerCheckMs);
+    await sleep(tuning.periodIntervalMs);
     const { problems: found } = await verifyLedger(db);
     problems.push(...found, ...(await findOverspending(db)));
   }

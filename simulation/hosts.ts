@@ -4,7 +4,10 @@ import { type ServerOptions, type SimulatedServer, startServer } from './server.
 import { randomBetween, randomNumber, type SimulatedProcess, sleep, tasks, virtualNow } from './virtual-time.ts';
 
 /** The same for every server. */
-type HostOptions = Pick<ServerOptions, 'config' | 'dataFolder' | 'createEngine' | 'sendWebhook' | 'onChange'>;
+type HostOptions = Pick<
+  ServerOptions,
+  'config' | 'tuning' | 'dataFolder' | 'createEngine' | 'sendWebhook' | 'onChange'
+>;
 export type Hosts = ReturnType<typeof createHosts>;
 type Listener = Parameters<Broadcast['onNotification']>[0];
 

@@ -6,6 +6,7 @@ import type { InstanceDatabase } from '../src/composition/database.ts';
 import { staleMs } from '../src/composition/database.ts';
 import { createDependencies } from '../src/composition/dependencies.ts';
 import type { SystemBackend } from '../src/composition/systems.ts';
+import type { Tuning } from '../src/composition/tuning.ts';
 import { startWorker } from '../src/composition/worker.ts';
 import type { Config } from '../src/config/schema.ts';
 import { BursarError } from '../src/domain/errors.ts';
@@ -31,6 +32,7 @@ import { currentWriter, databaseTime, type SimulatedProcess, setWriter, tasks } 
 export interface ServerOptions {
   name: string;
   config: Config;
+  tuning: Tuning;
   dataFolder: string;
   clockOffsetMs: number;
   /** Whether other servers use the same database. */
@@ -111,18 +113,19 @@ export function startServer(options: ServerOptions): StartedServer {
 
 /** The composition of main.ts, without HTTP. */
 async function compose(options: ServerOptions): Promise<Services> {
-  const { config, name, sendWebhook } = options;
+  const { config, tuning, name, sendWebhook } = options;
   const database = await openDatabase(options);
-  const created = createDependencies(
+  const created = createDependencies({
     config,
-    new Map([['sys', { inEffect: { kind: 'none', reason: '' } }]]),
+    tuning,
+    isolations: new Map([['sys', { inEffect: { kind: 'none', reason: '' } }]]),
     database,
     metrics,
-    null,
-    'simulation',
-    createLogger(),
-    () => createBackend(options),
-  );
+    tracing: null,
+    version: 'simulation',
+    log: createLogger(),
+    createBackend: () => createBackend(options),
+  });
   const deps = {
     ...created,
     spool: withFaults('spool', created.spool, ['receive', 'storeForJob', 'has', 'remove', 'list'], {
@@ -140,7 +143,12 @@ async function compose(options: ServerOptions): Promise<Services> {
   await deps.spool.open();
   await cleanUpSpool(deps.db, deps.spool, database.staleAtStartMs);
   await startWorker(deps);
-  const feed = createEventFeed({ db: deps.db, userTopic: deps.userTopic, pollMs: 15_000, log: deps.log });
+  const feed = createEventFeed({
+    db: deps.db,
+    userTopic: deps.userTopic,
+    pollMs: tuning.eventIntervalMs,
+    log: deps.log,
+  });
   const services = createServices({ ...deps, storageProblem: () => null }, feed, createOidcClients());
   return { ...services, requireEnabled: (userId) => requireEnabledUser(deps.db, userId) };
 }

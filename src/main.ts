@@ -4,18 +4,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { createApi } from './composition/api.ts';
-import { type InstanceDatabase, openInstanceDatabase, type Role } from './composition/database.ts';
+import { openInstanceDatabase, type Role } from './composition/database.ts';
 import { observeDatabase } from './composition/database-metrics.ts';
-import { createDependencies } from './composition/dependencies.ts';
+import { createDependencies, type Dependencies } from './composition/dependencies.ts';
 import { findExposedConfigFile, readConfiguredIsolation, resolveIsolation } from './composition/isolation.ts';
 import { createSystemBackend } from './composition/systems.ts';
 import { openTracing } from './composition/tracing.ts';
+import { defaultTuning, type Tuning } from './composition/tuning.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
 import { notIsolatedWarning } from './domain/systems/isolation.ts';
-import type { SystemIsolation } from './engines/definition.ts';
 import { type Certificate, readCertificate } from './http/server/certificate.ts';
-import { createMetrics, type Metrics } from './metrics/metrics.ts';
+import { createMetrics } from './metrics/metrics.ts';
 import { syncProjects } from './services/identity/enrolment.ts';
 import type { Db } from './store/database/handle.ts';
 import { createDataFolder } from './store/maintenance/data-folder.ts';
@@ -39,14 +39,20 @@ export interface Bursar {
   stop(): Promise<void>;
 }
 
+/** For tests. */
+export interface StartOptions {
+  tuning?: Tuning;
+  createBackend?: typeof createSystemBackend;
+  findIsolation?: typeof resolveIsolation;
+}
+
 /** The composition root: creates every component once and passes it to the components that need it. */
 export async function startBursar(
   config: Config,
   role: Role,
   log: Logger,
   version: string,
-  createBackend = createSystemBackend,
-  findIsolation = resolveIsolation,
+  { tuning = defaultTuning, createBackend = createSystemBackend, findIsolation = resolveIsolation }: StartOptions = {},
 ): Promise<Bursar> {
   const certificate = config.server.tls && readCertificate(config.server.tls);
   const isolations = role === 'api' ? readConfiguredIsolation(config) : findIsolation(config);
@@ -60,9 +66,11 @@ export async function startBursar(
   if (createDataFolder(dataFolder))
     log.warn({ dataFolder }, 'the data folder was open to other users; its mode is now 0700');
   const metrics = createMetrics(version);
-  const database = await openInstanceDatabase(config, role, observeDatabase(metrics));
+  const database = await openInstanceDatabase(config, role, observeDatabase(metrics), tuning);
   try {
-    const parts = await compose(config, certificate, isolations, database, metrics, role, log, version, createBackend);
+    const tracing = await openTracing(config, { metrics, version, instanceId: `${hostname()}/${process.pid}`, log });
+    const options = { config, tuning, isolations, database, metrics, tracing, version, log, createBackend };
+    const parts = await compose(createDependencies(options), certificate, role);
     return { ...parts, notIsolated };
   } catch (error) {
     await database.close();
@@ -78,20 +86,11 @@ const exposedConfigWarning =
 const maxFlushMs = 2000;
 
 async function compose(
-  config: Config,
+  deps: Dependencies,
   certificate: Certificate | undefined,
-  isolations: ReadonlyMap<string, SystemIsolation>,
-  database: InstanceDatabase,
-  metrics: Metrics,
   role: Role,
-  log: Logger,
-  version: string,
-  createBackend: typeof createSystemBackend,
 ): Promise<Omit<Bursar, 'notIsolated'>> {
-  const instanceId = `${hostname()}/${process.pid}`;
-  const tracing = await openTracing(config, { metrics, version, instanceId, log });
-  const deps = createDependencies(config, isolations, database, metrics, tracing, version, log, createBackend);
-  const { db, spool, systemBackends } = deps;
+  const { config, database, db, spool, systemBackends, tracing } = deps;
   await syncProjects(db, config, deps.now());
   await spool.open();
   await cleanUpSpool(db, spool, database.staleAtStartMs);

@@ -59,14 +59,9 @@ const builtFolder = (name: string) =>
 
 /** Creates the HTTP server. Without `servesCallers` it has only the probes and the metrics. */
 export async function createApi(deps: ApiDependencies, servesCallers: boolean): Promise<Api> {
-  const { config, db, systems, userTopic, metrics, now, log, version } = deps;
-  const { events, server } = config;
-  const feed = createEventFeed({
-    db,
-    userTopic,
-    pollMs: events.checkSeconds * 1000,
-    log,
-  });
+  const { config, tuning, db, systems, userTopic, metrics, now, log, version } = deps;
+  const { server } = config;
+  const feed = createEventFeed({ db, userTopic, pollMs: tuning.eventIntervalMs, log });
   const refusals = createRefusalRecorder({ db, now, log });
   const oidcClients = createOidcClients();
   const authentication = {
@@ -94,7 +89,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     systems: [...systems.values()].map((system) => ({ system, defaultProject: defaultProject(config, system.name) })),
     certificate: deps.certificate,
     requestTimeoutMs: server.requestTimeoutSeconds * 1000,
-    heartbeatMs: events.heartbeatSeconds * 1000,
+    heartbeatMs: tuning.heartbeatIntervalMs,
     trustProxy: server.trustProxy,
     limits: limitSettings(config),
     registry: metrics,
@@ -152,7 +147,7 @@ function limitSettings({ events, limits }: Dependencies['config']): ServerDeps['
       upload: { perUser: limits.uploads, total: limits.totalUploads },
       download: { perUser: limits.downloads, total: limits.totalDownloads },
       log_follower: { perUser: limits.logFollowers, total: limits.totalLogFollowers },
-      event_listener: { perUser: events.listenersPerUser, total: events.totalListeners },
+      event_listener: { perUser: limits.eventListeners, total: events.totalListeners },
     },
     connections: limits,
     slowReaders: {
@@ -232,7 +227,7 @@ export function createServices(deps: Omit<ApiDependencies, 'certificate'>, feed:
       db,
       rules: config.webhooks,
       resolve: deps.resolveEndpoint,
-      maxPerUser: config.webhooks.perUser,
+      maxPerUser: config.limits.webhooks,
       secretKey: deps.secretKey,
       now,
       publish: userTopic.publish,

@@ -12,6 +12,7 @@ import { checkDataFolder, lockFileName } from '../store/maintenance/data-folder.
 import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
 import { releaseAllLeases } from '../store/systems/leases.ts';
 import { maxTimerMs } from '../workers/loop.ts';
+import type { Tuning } from './tuning.ts';
 
 /** `api` serves the HTTP API, `worker` runs the background work, `all` does both. */
 export type Role = 'all' | 'api' | 'worker';
@@ -37,8 +38,9 @@ export async function openInstanceDatabase(
   config: Config,
   role: Role,
   observer: DatabaseObserver,
+  tuning: Tuning,
 ): Promise<InstanceDatabase> {
-  if (parseDatabaseUrl(config.database.url).kind === 'postgres') return await openShared(config, observer);
+  if (parseDatabaseUrl(config.database.url).kind === 'postgres') return await openShared(config, observer, tuning);
   if (role === 'all') return await openExclusive(config, observer);
   throw new BursarError(
     'invalid_argument',
@@ -80,20 +82,25 @@ function listSqliteFiles({ data, database }: Config): string[] {
   return names.flatMap((name) => ['', '-wal', '-shm', '-journal'].map((suffix) => `${resolve(data, name)}${suffix}`));
 }
 
-async function openShared(config: Config, observer: DatabaseObserver): Promise<InstanceDatabase> {
+async function openShared(
+  config: Config,
+  observer: DatabaseObserver,
+  { connectTimeoutMs, leaseMs }: Tuning,
+): Promise<InstanceDatabase> {
   const dataFolder = resolve(config.data);
-  const db = await openDatabase(config.database, dataFolder, observer);
+  const settings = { ...config.database, connectTimeoutMs };
+  const db = await openDatabase(settings, dataFolder, observer);
   try {
     await checkDataFolder(db, dataFolder);
   } catch (error) {
     await db.destroy();
     throw error;
   }
-  const pgNotify = await openPgNotify(db, config.database);
+  const pgNotify = await openPgNotify(db, settings);
   return {
     db,
     pgNotify,
-    leaseMs: config.database.leaseSeconds * 1000,
+    leaseMs,
     staleAtStartMs: staleMs,
     lockedFiles: [],
     async close() {

@@ -17,21 +17,26 @@ import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
 import { openSecretKey, toSecretKey } from '../webhooks/secret-key.ts';
 import { createSender } from '../webhooks/send.ts';
 import type { InstanceDatabase } from './database.ts';
-import { createSystemBackend } from './systems.ts';
+import type { createSystemBackend } from './systems.ts';
+import type { Tuning } from './tuning.ts';
 
 /** The dependencies that the API and the workers share. */
 export type Dependencies = ReturnType<typeof createDependencies>;
 
-export function createDependencies(
-  config: Config,
-  isolations: ReadonlyMap<string, SystemIsolation>,
-  database: InstanceDatabase,
-  metrics: Metrics,
-  tracing: Tracing | null,
-  version: string,
-  log: Logger,
-  createBackend = createSystemBackend,
-) {
+export interface DependencyOptions {
+  config: Config;
+  tuning: Tuning;
+  isolations: ReadonlyMap<string, SystemIsolation>;
+  database: InstanceDatabase;
+  metrics: Metrics;
+  tracing: Tracing | null;
+  version: string;
+  log: Logger;
+  createBackend: typeof createSystemBackend;
+}
+
+export function createDependencies(options: DependencyOptions) {
+  const { config, tuning, isolations, database, metrics, tracing, version, log, createBackend } = options;
   const dataFolder = resolve(config.data);
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const { secretKey } = config.webhooks;
@@ -41,14 +46,15 @@ export function createDependencies(
     const settings = config.systems[system.name];
     const isolation = isolations.get(system.name);
     if (settings === undefined || isolation === undefined) return [];
-    const options = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, spawnClient };
-    return { system, ...createBackend(system.name, options, metrics, tracing) };
+    const backendOptions = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, spawnClient };
+    return { system, ...createBackend(system.name, backendOptions, metrics, tracing) };
   });
   const workspacesByHpc = new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces]));
   const fileRemover = createFileRemover(workspacesByHpc, log);
-  const resolveEndpoint = createEndpointResolver(config.webhooks);
+  const resolveEndpoint = createEndpointResolver({ ...config.webhooks, nameServers: tuning.nameServers });
   return {
     config,
+    tuning,
     database,
     db: database.db,
     dataFolder,
@@ -76,7 +82,7 @@ export function createDependencies(
     sendWebhook: createSender({
       rules: config.webhooks,
       resolve: resolveEndpoint,
-      timeoutMs: webhookTimeoutMs(config),
+      timeoutMs: tuning.webhookTimeoutMs,
       userAgent: `Bursar/${version}`,
     }),
     /** Identifies this process in leases. */
@@ -86,9 +92,4 @@ export function createDependencies(
     now: Date.now,
     log,
   };
-}
-
-/** For one attempt to deliver an event. */
-export function webhookTimeoutMs({ webhooks }: Config): number {
-  return Math.ceil(webhooks.timeoutSeconds * 1000);
 }

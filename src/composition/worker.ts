@@ -1,4 +1,3 @@
-import { msPerHour } from '../domain/units.ts';
 import { deleteFiles } from '../services/jobs/delete-job.ts';
 import { type HeldLease, holdLease } from '../workers/hold-lease.ts';
 import { startSystemWorkers } from '../workers/jobs/system-workers.ts';
@@ -6,7 +5,7 @@ import { type PeriodWorkerDeps, startPeriodWorker } from '../workers/period-work
 import { type RetentionWorkerDeps, startRetentionWorker } from '../workers/retention-worker.ts';
 import { startWebhookWorker, type WebhookWorkerDeps } from '../workers/webhook-worker.ts';
 import { staleMs } from './database.ts';
-import { type Dependencies, webhookTimeoutMs } from './dependencies.ts';
+import type { Dependencies } from './dependencies.ts';
 
 /** Starts all background work: dispatching and watching jobs, accounting periods, webhook deliveries, file retention. */
 export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise<void> }> {
@@ -34,21 +33,21 @@ export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise
   };
 }
 
-function periodDeps({ config, db, now, log }: Dependencies, lease: HeldLease): PeriodWorkerDeps {
+function periodDeps({ config, tuning, db, now, log }: Dependencies, lease: HeldLease): PeriodWorkerDeps {
   const { ledger, events } = config;
   return {
     lease,
     db,
     noticeDays: ledger.expiryNoticeDays,
     eventRetentionDays: events.keepDays,
-    intervalMs: ledger.checkSeconds * 1000,
+    intervalMs: tuning.periodIntervalMs,
     now,
     log,
   };
 }
 
 function retentionDeps(deps: Dependencies, lease: HeldLease): RetentionWorkerDeps {
-  const { config, db, userTopic, now, log } = deps;
+  const { config, tuning, db, userTopic, now, log } = deps;
   const reasonFor = (jobId: string) => `retention period of the files of ${jobId} is over`;
   return {
     lease,
@@ -56,7 +55,7 @@ function retentionDeps(deps: Dependencies, lease: HeldLease): RetentionWorkerDep
     retentionDays: (hpc, name) => config.systems[hpc]?.projects.find((project) => project.name === name)?.retentionDays,
     noticeDays: config.retention.noticeDays,
     tokenNoticeDays: config.tokens.noticeDays,
-    intervalMs: config.retention.everySeconds * 1000,
+    intervalMs: tuning.retentionIntervalMs,
     deleteJob: (job) =>
       deleteFiles({ ...deps, transaction: lease.transaction }, job, { actor: 'bursar', reason: reasonFor(job.jobId) }),
     publish: userTopic.publish,
@@ -66,18 +65,17 @@ function retentionDeps(deps: Dependencies, lease: HeldLease): RetentionWorkerDep
 }
 
 function webhookDeps(deps: Dependencies): WebhookWorkerDeps {
-  const { config, db, userTopic, holder, metrics, now, log } = deps;
-  const { events, webhooks } = config;
+  const { config, tuning, db, userTopic, holder, metrics, now, log } = deps;
   return {
     db,
     send: deps.sendWebhook,
     secretKey: deps.secretKey,
     leaseOwner: holder,
-    leaseMs: 2 * webhookTimeoutMs(config) + 1000,
-    concurrency: webhooks.atOnce,
-    pollMs: events.checkSeconds * 1000,
-    retrySeconds: webhooks.retrySeconds,
-    disableAfterMs: webhooks.disableAfterHours * msPerHour,
+    leaseMs: 2 * tuning.webhookTimeoutMs + 1000,
+    concurrency: config.webhooks.concurrency,
+    pollMs: tuning.eventIntervalMs,
+    retrySeconds: tuning.webhookRetrySeconds,
+    disableAfterMs: tuning.webhookDisableAfterMs,
     publish: userTopic.publish,
     metrics,
     tracing: deps.tracing,

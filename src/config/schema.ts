@@ -111,9 +111,6 @@ export const ConfigSchema = Type.Object(
           '[postgresql.md](postgresql.md). `BURSAR_DATABASE_URL` overrides it.',
       }),
       connections: positiveInt(10, 'PostgreSQL: maximum number of connections per instance.'),
-      connectTimeoutSeconds: positiveInt(10, 'PostgreSQL: timeout for a new or a free connection, in seconds.'),
-      statementTimeoutSeconds: positiveInt(30, 'PostgreSQL: timeout of a statement, waiting for locks included.'),
-      leaseSeconds: positiveInt(5, 'PostgreSQL: after how long another instance takes over from a crashed one.'),
     }),
     auth: section('Authentication in addition to the tokens that Bursar issues.', {
       oidc: Type.Array(OidcProvider, {
@@ -138,11 +135,6 @@ export const ConfigSchema = Type.Object(
     }),
     ledger: section('Accounting of time grants.', {
       expiryNoticeDays: positiveInt(14, 'How many days before a grant expires its users are notified.'),
-      checkSeconds: Type.Number({
-        minimum: 0.1,
-        default: 60,
-        description: 'How often Bursar checks for expired grants, in seconds.',
-      }),
     }),
     retention: section('Deletion of the files of finished jobs, in projects with `retentionDays`.', {
       noticeDays: Type.Number({
@@ -150,11 +142,6 @@ export const ConfigSchema = Type.Object(
         default: 7,
         description:
           'How many days before the deletion the owner is notified. A later change never shortens the notice of a job.',
-      }),
-      everySeconds: Type.Number({
-        minimum: 0.1,
-        default: 60,
-        description: 'How often Bursar checks for expired files and other expired data, in seconds.',
       }),
     }),
     limits: section('Limits by user and in all, so that one client cannot starve the others.', {
@@ -187,6 +174,8 @@ export const ConfigSchema = Type.Object(
         'Maximum concurrent downloads of one user: files, archives, lists of files, and logs.',
       ),
       totalDownloads: positiveInt(1000, 'Maximum concurrent downloads of all users.'),
+      eventListeners: positiveInt(100, 'Maximum open event streams and long polls of one user.'),
+      webhooks: positiveInt(20, 'Maximum number of webhooks of one user.'),
       logFollowers: positiveInt(100, 'Maximum requests of one user that follow a log.'),
       totalLogFollowers: positiveInt(2000, 'Maximum requests of all users that follow a log.'),
       connections: positiveInt(10_000, 'Maximum open connections.'),
@@ -208,21 +197,9 @@ export const ConfigSchema = Type.Object(
     }),
     events: section('Event history, streams and long polls.', {
       keepDays: positiveInt(90, 'Retention of events and their webhook deliveries, in days.'),
-      heartbeatSeconds: Type.Number({
-        minimum: 0.05,
-        default: 15,
-        description: 'Interval of heartbeats on an idle event stream, in seconds.',
-      }),
-      checkSeconds: Type.Number({
-        minimum: 0.05,
-        default: 1,
-        description: 'How often Bursar polls for events written by other processes, in seconds.',
-      }),
-      listenersPerUser: positiveInt(100, 'Maximum open event streams and long polls of one user.'),
       totalListeners: positiveInt(5000, 'Maximum open event streams and long polls of all users.'),
     }),
     webhooks: section('Delivery of events to webhooks.', {
-      perUser: positiveInt(20, 'Maximum number of webhooks of one user.'),
       allowNetworks: Type.Array(Type.String(), {
         default: [],
         description:
@@ -248,25 +225,7 @@ export const ConfigSchema = Type.Object(
             'the first start creates. See [operations.md](operations.md#the-key-of-webhook-secrets).',
         }),
       ),
-      nameServers: Type.Array(Type.String(), {
-        default: [],
-        description: 'DNS servers (`address` or `address:port`) for webhook URLs. Default: those of the host.',
-      }),
-      timeoutSeconds: Type.Number({
-        minimum: 0.1,
-        default: 10,
-        description: 'Timeout of one attempt, redirects included, in seconds.',
-      }),
-      atOnce: positiveInt(32, 'Maximum number of webhooks that are delivered to at the same time.'),
-      retrySeconds: Type.Array(Type.Number({ minimum: 0 }), {
-        default: [5, 300, 1500, 5400, 10_800, 18_000, 14_400, 21_600, 14_400],
-        description: 'Delay before each retry, in seconds. A delivery fails when its last retry has failed.',
-      }),
-      disableAfterHours: Type.Number({
-        exclusiveMinimum: 0,
-        default: 120,
-        description: 'After how many hours without a successful delivery a webhook is disabled.',
-      }),
+      concurrency: positiveInt(32, 'Maximum number of webhooks that are delivered to at the same time.'),
     }),
     log: section('The log, see [monitoring.md](monitoring.md#logs).', {
       level: Type.Union(

@@ -1,4 +1,3 @@
-import { Resolver } from 'node:dns';
 import type { ErrorObject } from 'ajv';
 import { closest } from 'fastest-levenshtein';
 import ipaddr from 'ipaddr.js';
@@ -151,32 +150,14 @@ function validatePublicUrl({ publicUrl: text, tls }: Config['server']): FieldErr
 }
 
 function validateWebhooks({ webhooks }: Config): FieldError[] {
-  const { nameServers } = webhooks;
-  const invalidServers = nameServers.filter((server) => !isNameServer(server));
-  return [
-    ...(['allowNetworks', 'denyNetworks'] as const).flatMap((key) =>
-      webhooks[key]
-        .filter((network) => !ipaddr.isValidCIDR(network))
-        .map((network) => ({
-          field: `webhooks.${key}`,
-          message: `${network} is not a network in CIDR notation, such as 10.1.0.0/16`,
-        })),
-    ),
-    ...invalidServers.map((server) => ({
-      field: 'webhooks.nameServers',
-      message: `${server} is not an IP address with an optional port`,
-    })),
-  ];
-}
-
-/** Node's own resolver decides, because it will use the address. */
-function isNameServer(text: string): boolean {
-  try {
-    new Resolver().setServers([text]);
-    return true;
-  } catch {
-    return false;
-  }
+  return (['allowNetworks', 'denyNetworks'] as const).flatMap((key) =>
+    webhooks[key]
+      .filter((network) => !ipaddr.isValidCIDR(network))
+      .map((network) => ({
+        field: `webhooks.${key}`,
+        message: `${network} is not a network in CIDR notation, such as 10.1.0.0/16`,
+      })),
+  );
 }
 
 function validateDatabaseUrl(url: string): FieldError[] {

@@ -10,7 +10,7 @@ const maxPauseMs = 300_000;
 
 /**
  * Time for which an endpoint gets no deliveries after consecutive failures, like an open circuit breaker: an endpoint that is
- * down must not delay deliveries to the others. The pause grows exponentially, but is never longer than the longest configured
+ * down must not delay deliveries to the others. The pause grows exponentially, but is never longer than the longest
  * retry delay.
  */
 export function endpointPauseMs(consecutiveFailures: number, retrySeconds: readonly number[]): number {

@@ -13,6 +13,7 @@ interface AccountingFixtureOptions {
   spaceKb?: number;
   /** Changes the configuration further. */
   adjust?(config: Config): void;
+  tuning?: ServerOptions['tuning'];
   /** Runs the server in its own process, so that it can be killed. Default: in this process, which is faster. */
   ownProcess?: boolean;
 }
@@ -43,7 +44,8 @@ export interface AccountingFixture {
 export async function openAccountingFixture(options: AccountingFixtureOptions = {}): Promise<AccountingFixture> {
   const config = fixtureConfig(options);
   const start = options.ownProcess ? spawnServer : startInProcess;
-  let server = await start({ config });
+  const tuning = options.tuning && { tuning: options.tuning };
+  let server = await start({ config, ...tuning });
   const { data, adminToken } = server;
   let contract: OpenApiContract = await loadOpenApiContract(server);
   const tokens = new Map<string, Promise<string>>();
@@ -76,7 +78,7 @@ export async function openAccountingFixture(options: AccountingFixtureOptions = 
     restart: async (signal, adjust) => {
       await (signal === 'SIGTERM' ? server.stop() : kill(server));
       adjust?.(config);
-      server = await start({ data, config });
+      server = await start({ data, config, ...tuning });
       contract = await loadOpenApiContract(server);
     },
     dispose: () => server.dispose(),

@@ -24,7 +24,7 @@ export function postgresTest(name: string, body: (t: TestContext) => Promise<voi
 }
 
 export function databaseSettings(data: string): DatabaseSettings {
-  return { url: databaseUrl(data), connections: 10, connectTimeoutSeconds: 20, statementTimeoutSeconds: 60 };
+  return { url: databaseUrl(data), connections: 10, connectTimeoutMs: 20_000, statementTimeoutMs: 60_000 };
 }
 
 /** The environment variables that select the database of a data folder. */

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { program } from './command-line.ts';
 import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
 import { withDatabase } from './database.ts';
@@ -28,6 +29,9 @@ export interface ServerProcess extends TestServer {
   kill(): Promise<void>;
 }
 
+/** Runs from the sources: a test that needs the built program has no `tuning`. */
+const tunedServer = fileURLToPath(new URL('./tuned-server.ts', import.meta.url));
+
 /** The arguments of Node in `npm start`, with the full path of the program. */
 function startArguments(path: string): string[] {
   const packageFile = new URL('../../package.json', import.meta.url);
@@ -43,8 +47,9 @@ export async function spawnServer(options: ServerProcessOptions = {}): Promise<S
     ...options,
     ...(databaseUrl === undefined ? {} : { databaseUrl }),
   });
-  const env = { ...environment, ...options.env };
-  const nodeArguments = startArguments(program);
+  const { tuning } = options;
+  const env = { ...environment, ...options.env, ...(tuning ? { BURSAR_TEST_TUNING: JSON.stringify(tuning) } : {}) };
+  const nodeArguments = startArguments(tuning ? tunedServer : program);
   const child = spawn(process.execPath, [...nodeArguments, ...(options.role ? ['--role', options.role] : [])], {
     env,
     stdio: ['ignore', 'pipe', options.logFile === undefined ? 'pipe' : openSync(options.logFile, 'a')],

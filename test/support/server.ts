@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { pino } from 'pino';
+import { defaultTuning, type Tuning } from '../../src/composition/tuning.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { startBursar } from '../../src/main.ts';
 import { listUserIds } from '../../src/store/identity/users.ts';
@@ -15,6 +16,8 @@ export interface ServerOptions {
   data?: string;
   /** The configuration to serve. Default: the shipped one. */
   config?: unknown;
+  /** Other values than those of production. */
+  tuning?: Partial<Tuning>;
 }
 
 export interface InProcessOptions extends ServerOptions {
@@ -64,10 +67,10 @@ export async function startServer({ engine = 'simulated', ...options }: InProces
     },
   };
   const logger = pino({ level: config.log.level, base: null }, destination);
-  const bursar =
-    engine === 'local'
-      ? await startBursar(config, 'all', logger, 'test')
-      : await startBursar(config, 'all', logger, 'test', createSimulatedBackend, findSimulatedIsolation);
+  const bursar = await startBursar(config, 'all', logger, 'test', {
+    tuning: { ...defaultTuning, ...options.tuning },
+    ...(engine === 'simulated' ? { createBackend: createSimulatedBackend, findIsolation: findSimulatedIsolation } : {}),
+  });
   registerDatabase(data, bursar.db);
   const isFirstStart = (await listUserIds(bursar.db)).length === 0;
   const firstToken = async (user: string, admin: boolean) =>

@@ -22,7 +22,6 @@ export async function createSqliteTemplate(): Promise<string> {
 }
 
 async function migrateTemplate({ url }: Pick<DatabaseSettings, 'url'>, folder: string): Promise<void> {
-  const settings = { url, connections: 1, connectTimeoutSeconds: 20, statementTimeoutSeconds: 60 };
-  const db = await openDatabase(settings, folder);
+  const db = await openDatabase({ url, connectTimeoutMs: 20_000, statementTimeoutMs: 60_000 }, folder);
   await db.destroy();
 }

@@ -9,7 +9,7 @@ import { startServer, type TestServer } from '../support/server.ts';
 import { startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
 import { until } from '../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
-import { registerWebhook, webhookConfig } from '../support/webhooks.ts';
+import { registerWebhook, webhookConfig, webhookTuning } from '../support/webhooks.ts';
 
 describe('traces', () => {
   let collector: TraceCollector;
@@ -21,8 +21,8 @@ describe('traces', () => {
     collector = await startTraceCollector();
     endpoint = await startEndpoint();
     const headers = { 'x-collector-token': 'secret of the collector' };
-    config = { ...webhookConfig({}), tracing: { endpoint: `${collector.url}/v1/traces`, headers } };
-    server = await startServer({ config });
+    config = { ...webhookConfig(), tracing: { endpoint: `${collector.url}/v1/traces`, headers } };
+    server = await startServer({ config, tuning: webhookTuning });
     me = createCaller(server.url, server.userToken);
   });
   after(async () => {

@@ -8,7 +8,14 @@ import { freePorts } from '../support/ports.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
-import { registerWebhook, sendJson, sendTestEvent, type Webhook, webhookConfig } from '../support/webhooks.ts';
+import {
+  registerWebhook,
+  sendJson,
+  sendTestEvent,
+  type Webhook,
+  webhookConfig,
+  webhookTuning,
+} from '../support/webhooks.ts';
 
 // Webhooks must not reach networks that only this host can reach (SSRF).
 
@@ -185,13 +192,8 @@ describe('endpoint host name', () => {
     allowedEndpoint = await startEndpoint({ host: '127.0.0.2', port });
     privateEndpoint = await startEndpoint({ host: '127.0.0.1', port });
     // No test here waits for an attempt to time out.
-    const config = webhookConfig({
-      allowNetworks: ['127.0.0.2/32'],
-      nameServers: [dns.address],
-      retrySeconds: [0.1],
-      timeoutSeconds: 30,
-    });
-    server = await startServer({ config });
+    const tuning = { ...webhookTuning, nameServers: [dns.address], webhookRetrySeconds: [0.1] };
+    server = await startServer({ config: webhookConfig({ allowNetworks: ['127.0.0.2/32'] }), tuning });
     me = (await loadOpenApiContract(server)).callerFor(server.userToken);
   });
   after(async () => {

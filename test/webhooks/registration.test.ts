@@ -14,6 +14,7 @@ import {
   sendJson,
   type Webhook,
   webhookConfig,
+  webhookTuning,
 } from '../support/webhooks.ts';
 
 let server: TestServer;
@@ -25,7 +26,7 @@ const secrets: string[] = [];
 
 before(async () => {
   endpoint = await startEndpoint();
-  server = await startServer({ config: webhookConfig({ perUser: 3 }) });
+  server = await startServer({ config: { ...webhookConfig(), limits: { webhooks: 3 } }, tuning: webhookTuning });
   const contract = await loadOpenApiContract(server);
   me = contract.callerFor(server.userToken);
   other = contract.callerFor(await server.token('303301'));
@@ -278,8 +279,8 @@ describe('administrator', () => {
 
 describe('webhook that fails for too long', () => {
   test('is disabled, its owner gets an event, and its pending deliveries fail', async () => {
-    const config = webhookConfig({ disableAfterHours: 0.5 / 3600, retrySeconds: Array(50).fill(0.1) });
-    const shortLimitServer = await startServer({ config });
+    const tuning = { ...webhookTuning, webhookDisableAfterMs: 500, webhookRetrySeconds: Array(50).fill(0.1) };
+    const shortLimitServer = await startServer({ config: webhookConfig(), tuning });
     const eventEndpoint = await startEndpoint();
     try {
       const caller = (await loadOpenApiContract(shortLimitServer)).callerFor(shortLimitServer.userToken);

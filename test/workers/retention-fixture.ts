@@ -13,7 +13,6 @@ export const noticeDays = 7;
 
 /** Sets the retention period of the projects of hpc_one; undefined keeps files for ever. */
 export const withRetention = (days: number | undefined) => (config: ShippedConfig) => {
-  config.retention = { noticeDays, everySeconds: 0.1 };
   for (const project of config.systems.hpc_one?.projects ?? []) {
     if (days === undefined) delete project.retentionDays;
     else project.retentionDays = days;
@@ -24,7 +23,11 @@ export type RetentionFixture = Awaited<ReturnType<typeof openRetentionFixture>>;
 
 /** A server that deletes the files of jobs that ended a hundred days ago. */
 export async function openRetentionFixture(ownProcess = false) {
-  const fixture: AccountingFixture = await openAccountingFixture({ ownProcess, adjust: withRetention(retentionDays) });
+  const fixture: AccountingFixture = await openAccountingFixture({
+    ownProcess,
+    adjust: withRetention(retentionDays),
+    tuning: { retentionIntervalMs: 100 },
+  });
   const listEvents = async (job: Job, kind: string) => {
     const query = 'select data from events where job = ? and kind = ?';
     const rows = await fixture.query<{ data: string }>(query, job.id, kind);

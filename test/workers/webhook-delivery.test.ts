@@ -18,6 +18,7 @@ import {
   type Webhook,
   waitForDelivery,
   webhookConfig,
+  webhookTuning,
 } from '../support/webhooks.ts';
 
 let server: TestServer;
@@ -27,8 +28,10 @@ let me: Caller;
 const endpoints: TestEndpoint[] = [];
 
 before(async () => {
-  server = await startServer({ config: webhookConfig() });
-  impatientServer = await startServer({ config: webhookConfig({ timeoutSeconds: 1, retrySeconds: [0.1, 0.1] }) });
+  const config = webhookConfig();
+  const impatient = { ...webhookTuning, webhookTimeoutMs: 1000, webhookRetrySeconds: [0.1, 0.1] };
+  server = await startServer({ config, tuning: webhookTuning });
+  impatientServer = await startServer({ config, tuning: impatient });
   me = (await loadOpenApiContract(server)).callerFor(server.userToken);
 });
 after(async () => {
@@ -234,8 +237,8 @@ describe('webhook endpoint', () => {
   test('to an endpoint that does not answer does not delay the stop of a server, which sends it again after a restart', async (t) => {
     const endpoint = await openEndpoint();
     endpoint.respondWith(() => null);
-    const config = webhookConfig({ timeoutSeconds: 240 });
-    const first = await startServer({ config });
+    const options = { config: webhookConfig(), tuning: { ...webhookTuning, webhookTimeoutMs: 240_000 } };
+    const first = await startServer(options);
     let second: TestServer | undefined;
     t.after(async () => {
       await second?.stop();
@@ -253,7 +256,7 @@ describe('webhook endpoint', () => {
     await until('the server has stopped', () => isStopped || undefined);
 
     endpoint.respondWith(() => ({ status: 204 }));
-    second = await startServer({ config, data: first.data });
+    second = await startServer({ ...options, data: first.data });
     const { state, tries } = await waitForDelivery(createCaller(second.url, token), webhook, delivery);
     assert.deepEqual([state, tries], ['delivered', 1]);
     const ids = endpoint.requests.map(({ headers }) => headers['webhook-id']);

@@ -11,12 +11,15 @@ import { openSqlite } from './sqlite.ts';
 
 export interface DatabaseSettings {
   url: string;
-  /** The rest applies to PostgreSQL. */
-  connections: number;
-  connectTimeoutSeconds: number;
-  /** 0 for no limit. */
-  statementTimeoutSeconds: number;
+  /** The rest applies to PostgreSQL. Maximum number of connections; default 1. */
+  connections?: number;
+  /** To connect, or to wait for a free connection. */
+  connectTimeoutMs?: number;
+  /** Of one statement, waits for locks included. 0 for no limit. */
+  statementTimeoutMs?: number;
 }
+
+const defaultTimeouts = { connectTimeoutMs: 10_000, statementTimeoutMs: 30_000 };
 
 /** Opens the database and migrates its schema to the latest version. Errors say what to do. */
 export async function openDatabase(
@@ -38,7 +41,7 @@ export async function openDatabase(
 
 /** A migration may change every row of a large table, so its statements have no time limit. */
 async function migrateDatabase(settings: DatabaseSettings, dataFolder: string): Promise<void> {
-  const db = connectDatabase({ ...settings, statementTimeoutSeconds: 0 }, dataFolder);
+  const db = connectDatabase({ ...settings, statementTimeoutMs: 0 }, dataFolder);
   try {
     await applyMigrations(db);
   } finally {
@@ -60,10 +63,5 @@ export function connectDatabase(
 export function toPostgresSettings(settings: DatabaseSettings): PostgresSettings {
   const address = parseDatabaseUrl(settings.url);
   if (address.kind === 'sqlite') throw new BursarError('internal', 'SQLite has no network address.');
-  return {
-    address,
-    connections: settings.connections,
-    connectTimeoutMs: settings.connectTimeoutSeconds * 1000,
-    statementTimeoutMs: settings.statementTimeoutSeconds * 1000,
-  };
+  return { connections: 1, ...defaultTimeouts, ...settings, address };
 }

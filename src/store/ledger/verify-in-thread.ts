@@ -11,7 +11,7 @@ export async function verifyLedgerInThread(
   settings: DatabaseSettings,
   dataFolder: string,
 ): Promise<LedgerVerification> {
-  const input: ThreadInput = { settings: { ...settings, connections: 1, statementTimeoutSeconds: 0 }, dataFolder };
+  const input: ThreadInput = { settings: { ...settings, connections: 1, statementTimeoutMs: 0 }, dataFolder };
   // The same extension as this file: `.ts` in the source, `.cjs` in the build.
   const thread = new URL(`./verify-thread${extname(import.meta.url)}`, import.meta.url);
   const worker = new Worker(thread, { workerData: input });

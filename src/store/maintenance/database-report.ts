@@ -20,7 +20,7 @@ export async function readDatabaseReport(
   dataFolder: string,
   { verifiesLedger = true } = {},
 ): Promise<DatabaseReport> {
-  const db = connectDatabase({ ...settings, statementTimeoutSeconds: 0 }, dataFolder);
+  const db = connectDatabase({ ...settings, statementTimeoutMs: 0 }, dataFolder);
   try {
     const schema = await getSchemaStatus(db);
     const isCurrent = schema.pending.length === 0 && schema.differences.length === 0;

@@ -32,8 +32,7 @@ export interface RestoredSnapshot extends Snapshot {
 /** With the audit trail if the snapshot was verified. */
 export type TakenSnapshot = Snapshot & Partial<RestoredSnapshot>;
 
-const fileSettings = { connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 0 };
-const sqliteSettings = (file: string) => ({ ...fileSettings, url: `sqlite:${resolve(file)}` });
+const sqliteSettings = (file: string) => ({ url: `sqlite:${resolve(file)}` });
 
 /**
  * Writes a snapshot while the database stays in use. After success the file is complete and synced, and only its owner can

@@ -9,7 +9,7 @@ import { firstUsers, startServer, type TestServer } from '../../support/server.t
 import { signIn } from '../../support/sign-in.ts';
 import { until } from '../../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
-import { webhookConfig } from '../../support/webhooks.ts';
+import { webhookConfig, webhookTuning } from '../../support/webhooks.ts';
 import { createProgramFixture, type ProgramFixture, parseTable } from './program-fixture.ts';
 
 const { user } = firstUsers;
@@ -20,7 +20,7 @@ describe('commands about the account', () => {
   let me: Caller;
   let bursar: ProgramFixture;
   before(async () => {
-    server = await startServer({ config: webhookConfig() });
+    server = await startServer({ config: webhookConfig(), tuning: webhookTuning });
     endpoint = await startEndpoint();
     me = createCaller(server.url, server.userToken);
     bursar = createProgramFixture(server.url, server.userToken);

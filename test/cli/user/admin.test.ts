@@ -5,7 +5,7 @@ import { type Caller, createCaller } from '../../support/api.ts';
 import { cancelJob, releaseJob, submitShellLine, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { firstUsers, startServer, type TestServer } from '../../support/server.ts';
 import { signIn } from '../../support/sign-in.ts';
-import { registerWebhook, webhookConfig } from '../../support/webhooks.ts';
+import { registerWebhook, webhookConfig, webhookTuning } from '../../support/webhooks.ts';
 import { createProgramFixture, type ProgramFixture, parseTable } from './program-fixture.ts';
 
 const { user } = firstUsers;
@@ -18,7 +18,7 @@ describe('bursar admin', () => {
   let api: Caller;
   let me: Caller;
   before(async () => {
-    server = await startServer({ config: webhookConfig() });
+    server = await startServer({ config: webhookConfig(), tuning: webhookTuning });
     admin = createProgramFixture(server.url, server.adminToken);
     api = createCaller(server.url, server.adminToken);
     me = createCaller(server.url, server.userToken);

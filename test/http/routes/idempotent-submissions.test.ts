@@ -18,9 +18,7 @@ let zip: Zip;
 before(async () => {
   fixture = await openAccountingFixture({
     timeSeconds: 1_000_000,
-    adjust: (config) => {
-      config.retention = { noticeDays: 7, everySeconds: 0.2 };
-    },
+    tuning: { retentionIntervalMs: 200 },
   });
   me = await fixture.user('7');
   zip = await createZip({ 'run.sh': 'echo once\n' });

@@ -29,11 +29,7 @@ let fixture: AccountingFixture;
 let admin: Caller;
 
 before(async () => {
-  fixture = await openAccountingFixture({
-    adjust: (config) => {
-      config.ledger = { expiryNoticeDays: 14, checkSeconds: 0.1 };
-    },
-  });
+  fixture = await openAccountingFixture({ tuning: { periodIntervalMs: 100 } });
   admin = fixture.admin;
 });
 after(async () => {

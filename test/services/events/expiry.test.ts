@@ -8,7 +8,7 @@ import { jobPath, runThroughAllStages } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
-import { listDeliveries, registerWebhook, sendJson, webhookConfig } from '../../support/webhooks.ts';
+import { listDeliveries, registerWebhook, sendJson, webhookConfig, webhookTuning } from '../../support/webhooks.ts';
 
 // Events expire after events.keepDays.
 
@@ -23,8 +23,8 @@ describe('expired events', () => {
   before(async () => {
     endpoint = await startEndpoint();
     const config = webhookConfig();
-    const ledger = { checkSeconds: 0.1 };
-    server = await startServer({ config: { ...config, ledger, events: { ...config.events, keepDays: 30 } } });
+    const tuning = { ...webhookTuning, periodIntervalMs: 100 };
+    server = await startServer({ config: { ...config, events: { keepDays: 30 } }, tuning });
     me = (await loadOpenApiContract(server)).callerFor(server.userToken);
     const webhook = await registerWebhook(me, endpoint.url);
     const disabledWebhook = await registerWebhook(me, `${endpoint.url}/disabledWebhook`);

@@ -5,20 +5,19 @@ import { type Caller, createCaller } from '../../support/api.ts';
 import { type EventStream, openEventStream } from '../../support/event-stream.ts';
 import { jobPath, releaseJob, submitShellLine, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
-import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
 import { sendJson } from '../../support/webhooks.ts';
 
 // Streams, long polls and followed logs end when their caller loses access.
 
 /** No heartbeat and no poll comes during a test: only hints, and the expiry of a token, can end a stream. */
-const events = { heartbeatSeconds: 3600, checkSeconds: 3600 };
+const tuning = { heartbeatIntervalMs: 3_600_000, eventIntervalMs: 3_600_000 };
 const reason = { reason: 'because of a test' };
 let server: TestServer;
 let admin: Caller;
 
 before(async () => {
-  server = await startServer({ config: { ...shippedConfig(), events } });
+  server = await startServer({ tuning });
   admin = createCaller(server.url, server.adminToken);
 });
 after(() => server.dispose());
@@ -95,8 +94,7 @@ describe('open streams end at once', () => {
 });
 
 test('a change by another process ends streams at the next heartbeat', async (t) => {
-  const config = { ...shippedConfig(), events: { ...events, heartbeatSeconds: 0.2 } };
-  const busy = await startServer({ config });
+  const busy = await startServer({ tuning: { ...tuning, heartbeatIntervalMs: 200 } });
   t.after(() => busy.dispose());
   const stream = await openEventStream(busy.url, busy.userToken);
   const other = await openEventStream(busy.url, busy.adminToken);

@@ -14,8 +14,8 @@ let me: Caller;
 const streams: EventStream[] = [];
 
 before(async () => {
-  const events = { keepDays: 90, heartbeatSeconds: 0.2, checkSeconds: 0.2, listenersPerUser: 5 };
-  server = await startServer({ config: { ...shippedConfig(), events } });
+  const tuning = { heartbeatIntervalMs: 200, eventIntervalMs: 200 };
+  server = await startServer({ config: { ...shippedConfig(), limits: { eventListeners: 5 } }, tuning });
   me = createCaller(server.url, server.userToken);
 });
 after(() => server.dispose());

@@ -20,7 +20,7 @@ import { startServer, type TestServer } from '../../support/server.ts';
 import { signIn } from '../../support/sign-in.ts';
 import { createToken } from '../../support/tokens.ts';
 import { startEndpoint } from '../../support/webhook-endpoint.ts';
-import { sendJson, webhookConfig } from '../../support/webhooks.ts';
+import { sendJson, webhookConfig, webhookTuning } from '../../support/webhooks.ts';
 
 // The statements that a server really runs, for requests and in its workers, on a database with many ended jobs.
 
@@ -184,7 +184,7 @@ describe('query plans', () => {
     await db.destroy();
 
     const recorder = recordDrivers();
-    const server = await startServer({ data, config });
+    const server = await startServer({ data, config, tuning: webhookTuning });
     cleanups.push(server.dispose);
     await useServer(server.url, user?.token ?? '', adminToken, cleanups);
     await useBrowser(server, user?.id ?? '');

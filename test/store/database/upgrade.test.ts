@@ -123,7 +123,7 @@ postgresTest('the migrations at start have no statement timeout', async () => {
   let migrated: Promise<Db> | undefined;
   await db.transaction().execute(async (tx) => {
     await sql`lock table kysely_migration in share mode`.execute(tx);
-    migrated = openDatabase({ ...databaseSettings(folder), statementTimeoutSeconds: 0.5 }, folder);
+    migrated = openDatabase({ ...databaseSettings(folder), statementTimeoutMs: 500 }, folder);
     await Promise.race([migrated, sleep(2000)]);
   });
   await (await migrated)?.destroy();

@@ -16,17 +16,18 @@ import {
   type Webhook,
   waitForDelivery,
   webhookConfig,
+  webhookTuning,
 } from '../../support/webhooks.ts';
 
 let server: TestServer;
 let endpoint: TestEndpoint;
 let me: Caller;
 let userToken: string;
-const config = webhookConfig();
+const options = { config: webhookConfig(), tuning: webhookTuning };
 
 before(async () => {
   endpoint = await startEndpoint();
-  server = await startServer({ config });
+  server = await startServer(options);
   userToken = server.userToken;
   me = createCaller(server.url, userToken);
 });
@@ -40,7 +41,7 @@ const keyFile = () => join(server.data, 'webhook-key');
 async function restart(change: () => void): Promise<void> {
   await server.stop();
   change();
-  server = await startServer({ config, data: server.data });
+  server = await startServer({ ...options, data: server.data });
   me = createCaller(server.url, userToken);
 }
 

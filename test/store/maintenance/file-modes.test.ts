@@ -16,7 +16,7 @@ function folderWithMode(t: TestContext, mode: number, ...names: string[]): strin
 }
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
-const settings = { connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 0, url: 'sqlite:bursar.db' };
+const settings = { url: 'sqlite:bursar.db' };
 
 test('a new data folder can be entered by its owner only', (t) => {
   const folder = join(folderWithMode(t, 0o755), 'new');

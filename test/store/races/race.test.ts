@@ -21,7 +21,6 @@ import {
   topUp,
   withdrawDownTo,
 } from '../../support/ledger.ts';
-import type { ShippedConfig } from '../../support/shipped-config.ts';
 import { createZip } from '../../support/zip.ts';
 
 // Concurrent requests through real HTTP that exceed the quota together.
@@ -30,13 +29,10 @@ const granted = 3600;
 let fixture: AccountingFixture;
 
 /** PostgreSQL: a hundred requests wait for ten connections, on a busy machine longer than a request usually may. */
-function adjust(config: ShippedConfig): void {
-  setShortKillGrace(config);
-  Object.assign(config, { database: { connectTimeoutSeconds: 600 } });
-}
+const tuning = { connectTimeoutMs: 600_000 };
 
 before(async () => {
-  fixture = await openAccountingFixture({ timeSeconds: granted, spaceKb: 10, adjust });
+  fixture = await openAccountingFixture({ timeSeconds: granted, spaceKb: 10, adjust: setShortKillGrace, tuning });
 });
 after(() => fixture.dispose());
 

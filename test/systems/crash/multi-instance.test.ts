@@ -5,6 +5,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { defaultTuning } from '../../../src/composition/tuning.ts';
 import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { createCaller, type Job } from '../../support/api.ts';
 import { isLongRun } from '../../support/long-run.ts';
@@ -19,7 +20,6 @@ import { countRuns } from './count-runs.ts';
 const instances = 3;
 const rounds = isLongRun ? 14 : 6;
 const clients = 3;
-const leaseSeconds = 5;
 
 /** Records, for each change of a job's state, the writer and the lease holder at that moment. */
 const createStateLog = `
@@ -44,7 +44,7 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
   const jobs: Job[] = [];
 
   const start = async () => {
-    const config = { ...slurmConfig(cluster), database: { leaseSeconds } };
+    const config = slurmConfig(cluster);
     return await spawnServer({ data, config, env: { BURSAR_DATABASE_URL: postgres.url('bursar') } });
   };
 
@@ -91,7 +91,7 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
       servers[index] = await start();
     } else {
       server.process.kill('SIGSTOP');
-      await sleep(leaseSeconds * 1000 * 3);
+      await sleep(defaultTuning.leaseMs * 3);
       server.process.kill('SIGCONT');
     }
   }

@@ -54,11 +54,10 @@ describe('two instances on one PostgreSQL, behind nginx with the shipped file', 
     const config = {
       ...shippedConfig(),
       server: { trustProxy: ['127.0.0.1'], publicUrl: 'https://bursar.example.org' },
-      database: { leaseSeconds: 1 },
     };
     start = async (index) => {
       const env = { BURSAR_DATABASE_URL: url, BURSAR_PORT: String(ports[index]) };
-      const server = await spawnServer({ data, config, env });
+      const server = await spawnServer({ data, config, env, tuning: { leaseMs: 1000 } });
       servers.push(server);
       return server;
     };

@@ -9,7 +9,7 @@ import { findExample } from '../../support/readme.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
-import { sendTestEvent, webhookConfig } from '../../support/webhooks.ts';
+import { sendTestEvent, webhookConfig, webhookTuning } from '../../support/webhooks.ts';
 
 const page = readFileSync(new URL('../../../docs/events.md', import.meta.url), 'utf8');
 
@@ -20,7 +20,7 @@ describe('event examples in README.md and docs/events.md', () => {
   let env: NodeJS.ProcessEnv;
   before(async () => {
     endpoint = await startEndpoint();
-    server = await startServer({ config: webhookConfig() });
+    server = await startServer({ config: webhookConfig(), tuning: webhookTuning });
     me = createCaller(server.url, server.userToken);
     env = { ...process.env, TOKEN: server.userToken };
     await runThroughAllStages(server, me);

@@ -22,7 +22,6 @@ import { createZip } from '../../support/zip.ts';
 
 let postgres: TestPostgres;
 const folder = mkdtempSync(join(tmpdir(), 'bursar-backup-'));
-const limits = { connections: 2, connectTimeoutSeconds: 10, statementTimeoutSeconds: 30 };
 let databaseCount = 0;
 
 before(async () => {
@@ -41,7 +40,7 @@ async function newDatabase(kind: Kind): Promise<string> {
 const db = (url: string, ...args: string[]) =>
   bursarProcess(['db', ...args], { BURSAR_DATA: folder, BURSAR_DATABASE_URL: url });
 async function readRows(url: string) {
-  const connection = connectDatabase({ ...limits, url }, folder);
+  const connection = connectDatabase({ url }, folder);
   return await readAllRows(connection).finally(() => connection.destroy());
 }
 
@@ -194,7 +193,7 @@ describe('bursar db backup and restore', () => {
 
   test('migrate a backup of an older version to the current schema', async () => {
     const old = join(folder, 'old.backup');
-    const connection = connectDatabase({ ...limits, url: `sqlite:${old}` }, folder);
+    const connection = connectDatabase({ url: `sqlite:${old}` }, folder);
     await createMigrator(connection).migrateTo('0001-initial-schema');
     await connection.executeQuery(
       (await import('kysely')).CompiledQuery.raw("insert into users (id, role, created_at) values ('7', 'user', 1)"),

@@ -24,8 +24,6 @@ const paths = ['/jobs/', '/quotas/', `/quotas/${defaultProjectPath}/statement/`]
 const settings = (address: string): DatabaseSettings => ({
   url: address,
   connections: 2,
-  connectTimeoutSeconds: 10,
-  statementTimeoutSeconds: 30,
 });
 async function readRows(address: string, data: string) {
   const db = connectDatabase(settings(address), data);

@@ -22,13 +22,16 @@ describe('several instances on one PostgreSQL', () => {
   let postgres: TestPostgres;
   let url: string;
 
-  /** Polls and heartbeats are off in effect, so that what happens on other instances arrives by LISTEN/NOTIFY only. */
-  const events = { checkSeconds: 3600, heartbeatSeconds: 3600 };
-  /** A slow holder keeps its leases. */
-  const config = { ...shippedConfig(), database: { leaseSeconds: 600 }, events };
+  const config = shippedConfig();
+  const tuning = {
+    /** Polls and heartbeats are off in effect, so that what happens on other instances arrives by LISTEN/NOTIFY only. */
+    ...{ eventIntervalMs: 3_600_000, heartbeatIntervalMs: 3_600_000 },
+    /** A slow holder keeps its leases. */
+    leaseMs: 600_000,
+  };
 
   async function start(role: NonNullable<ServerProcessOptions['role']>): Promise<ServerProcess> {
-    const server = await spawnServer({ data, role, config, env: { BURSAR_DATABASE_URL: url } });
+    const server = await spawnServer({ data, role, config, tuning, env: { BURSAR_DATABASE_URL: url } });
     servers.push(server);
     return server;
   }

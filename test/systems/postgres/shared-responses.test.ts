@@ -24,9 +24,9 @@ describe('two instances on one PostgreSQL', () => {
     postgres = await startPostgres();
     const env = { BURSAR_DATABASE_URL: await postgres.database('bursar') };
     // Fifty requests wait for the connections of two pools, on a busy machine longer than they usually may.
-    const config = { ...shippedConfig(), database: { leaseSeconds: 1, connectTimeoutSeconds: 600 } };
-    const firstServer = await spawnServer({ data, config, env });
-    servers = [firstServer, await spawnServer({ data, config, env })];
+    const options = { data, env, config: shippedConfig(), tuning: { leaseMs: 1000, connectTimeoutMs: 600_000 } };
+    const firstServer = await spawnServer(options);
+    servers = [firstServer, await spawnServer(options)];
     [first, second] = servers.map((server) => createCaller(server.url, firstServer.userToken));
   });
   after(async () => {

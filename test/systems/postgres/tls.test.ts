@@ -37,10 +37,7 @@ after(async () => {
 /** Connects, and returns whether the connection is encrypted. */
 async function isEncrypted(host: string, parameters: string): Promise<boolean> {
   const url = `${postgres.url('postgres').replace('127.0.0.1', host)}?${parameters}`;
-  const db = await openDatabase(
-    { url, connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 30 },
-    folder,
-  );
+  const db = await openDatabase({ url }, folder);
   try {
     const { rows } = await sql<{ ssl: boolean }>`select ssl from pg_stat_ssl where pid = pg_backend_pid()`.execute(db);
     return rows[0]?.ssl === true;

@@ -10,7 +10,7 @@ import { type DnsServer, startDnsServer } from '../../support/dns-server.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { until } from '../../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
-import { sendJson, sendTestEvent, type Webhook, webhookConfig } from '../../support/webhooks.ts';
+import { sendJson, sendTestEvent, type Webhook, webhookConfig, webhookTuning } from '../../support/webhooks.ts';
 
 describe('webhook delivery over https', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-https-'));
@@ -23,14 +23,14 @@ describe('webhook delivery over https', () => {
   before(async () => {
     authority = await createCertificateAuthority(join(folder, 'trusted'));
     dns = await startDnsServer(() => ['127.0.0.1']);
-    const config = webhookConfig({
-      allowHttp: false,
+    const tuning = {
+      ...webhookTuning,
       nameServers: [dns.address],
       // The name server is in the process of the test, which a busy machine can stop for longer than a resolver waits.
-      retrySeconds: [0.1],
-      timeoutSeconds: 10,
-    });
-    server = await spawnServer({ config, env: { NODE_EXTRA_CA_CERTS: authority.certificateFile } });
+      ...{ webhookRetrySeconds: [0.1], webhookTimeoutMs: 10_000 },
+    };
+    const config = webhookConfig({ allowHttp: false });
+    server = await spawnServer({ config, tuning, env: { NODE_EXTRA_CA_CERTS: authority.certificateFile } });
     me = (await loadOpenApiContract(server)).callerFor(server.userToken);
   });
   after(async () => {

@@ -16,7 +16,10 @@ import {
 
 describe('webhook deliveries of a server that is killed', () => {
   // So many retries that no delivery fails for good, however long a start takes.
-  const config = webhookConfig({ timeoutSeconds: 1, retrySeconds: Array(5000).fill(0.2) });
+  const options = {
+    config: webhookConfig(),
+    tuning: { eventIntervalMs: 100, webhookTimeoutMs: 1000, webhookRetrySeconds: Array(5000).fill(0.2) },
+  };
   let server: ServerProcess;
   let endpoint: TestEndpoint;
   let me: Caller;
@@ -26,7 +29,7 @@ describe('webhook deliveries of a server that is killed', () => {
 
   before(async () => {
     endpoint = await startEndpoint();
-    server = await spawnServer({ config });
+    server = await spawnServer(options);
     token = server.userToken;
     me = createCaller(server.url, token);
     webhook = await registerWebhook(me, endpoint.url);
@@ -38,7 +41,7 @@ describe('webhook deliveries of a server that is killed', () => {
 
   async function killAndStart(): Promise<void> {
     await server.kill();
-    server = await spawnServer({ data: server.data, config });
+    server = await spawnServer({ data: server.data, ...options });
     me = createCaller(server.url, token);
   }
 

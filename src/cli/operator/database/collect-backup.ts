@@ -48,8 +48,7 @@ export async function collectBackup(
 type WaitingJob = Awaited<ReturnType<typeof listJobsWithSpooledZip>>[number];
 
 async function findZips(file: string, staging: string): Promise<{ found: WaitingJob[]; missing: WaitingJob[] }> {
-  const settings = { connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 0 };
-  const snapshot = await openDatabase({ ...settings, url: `sqlite:${file}` }, '.');
+  const snapshot = await openDatabase({ url: `sqlite:${file}` }, '.');
   try {
     const names = new Set(await readdir(staging));
     const isFound = ({ jobId }: WaitingJob) => names.has(`${jobId}.zip`);

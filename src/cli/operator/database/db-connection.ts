@@ -19,7 +19,7 @@ export function requireDatabase(config: Config, url: string): void {
 /** Opens a database without migrating it. */
 export async function withConnection<T>(config: Config, url: string, use: (db: Db) => Promise<T>): Promise<T> {
   // Copying a whole table may exceed any statement timeout.
-  const settings: DatabaseSettings = { ...config.database, url, statementTimeoutSeconds: 0 };
+  const settings: DatabaseSettings = { ...config.database, url, statementTimeoutMs: 0 };
   const db = connectDatabase(settings, resolve(config.data));
   try {
     await checkServer(db, url);

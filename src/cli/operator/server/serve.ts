@@ -7,7 +7,7 @@ import { findConfigFile } from '../../../config/load.ts';
 import { isLoopback } from '../../../config/loopback.ts';
 import type { Config } from '../../../config/schema.ts';
 import { BursarError } from '../../../domain/errors.ts';
-import { startBursar } from '../../../main.ts';
+import { type StartOptions, startBursar } from '../../../main.ts';
 import { prepareFirstUsers } from '../../../services/identity/first-users.ts';
 import { pingDatabase } from '../../../store/database/check-server.ts';
 import type { OperatorContext } from '../operator.ts';
@@ -30,6 +30,7 @@ export async function serve(
   { config, print }: OperatorContext,
   { role, stopWithParent }: ServeOptions,
   version: string,
+  startOptions?: StartOptions,
 ): Promise<void> {
   const parent = stopWithParent ? process.ppid : undefined;
   const { log, reopen } = openLog(config.log);
@@ -38,7 +39,7 @@ export async function serve(
   const terminalClosed = new Promise<string>((resolve) => {
     onHangUp(reloads.reload, () => resolve('the terminal of the server has closed'));
   });
-  const bursar = await startBursar(config, role, log, version);
+  const bursar = await startBursar(config, role, log, version, startOptions);
   if (bursar.reloadCertificate !== undefined) reloads.onReload('TLS certificate', bursar.reloadCertificate);
   const serviceManager = connectServiceManager(process.env, () => pingDatabase(bursar.db), log);
   let stopReason: Promise<string>;

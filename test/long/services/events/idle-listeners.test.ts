@@ -13,7 +13,7 @@ describe(`a server with ${listenerCount} idle listeners`, () => {
   let without: { memory: number; cpu: number };
   let streams: EventStream[] = [];
   before(async () => {
-    server = await spawnServer({ config: { ...shippedConfig(), events: { listenersPerUser: listenerCount } } });
+    server = await spawnServer({ config: { ...shippedConfig(), limits: { eventListeners: listenerCount } } });
     without = { memory: memoryMb(), cpu: await measureIdleCpu() };
     streams = await openEventStreams(listenerCount, server.url, server.userToken, { path: '/events/?after=latest' });
   });

@@ -118,7 +118,7 @@ describe(`a server with ${listenerCount} idle listeners`, () => {
   let server: ServerProcess;
   let streams: EventStream[] = [];
   before(async () => {
-    server = await spawnServer({ config: { ...shippedConfig(), events: { listenersPerUser: listenerCount } } });
+    server = await spawnServer({ config: { ...shippedConfig(), limits: { eventListeners: listenerCount } } });
     streams = await openEventStreams(listenerCount, server.url, server.userToken, { path: '/events/?after=latest' });
   });
   after(async () => {

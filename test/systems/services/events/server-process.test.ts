@@ -18,15 +18,15 @@ import { until } from '../../../support/until.ts';
 // These tests need a server in a process of its own: they stop and restart it, and another process writes into its database.
 // The other tests of events are in test/services/events.
 
-const config = {
-  ...shippedConfig(),
-  events: { keepDays: 90, heartbeatSeconds: 0.2, checkSeconds: 0.2, listenersPerUser: 5 },
+const options = {
+  config: { ...shippedConfig(), limits: { eventListeners: 5 } },
+  tuning: { heartbeatIntervalMs: 200, eventIntervalMs: 200 },
 };
 let server: ServerProcess;
 let me: Caller;
 
 before(async () => {
-  server = await spawnServer({ config });
+  server = await spawnServer(options);
   me = createCaller(server.url, server.userToken);
 });
 after(() => server.dispose());
@@ -71,7 +71,7 @@ describe('a server that stops', () => {
     await stream.closed;
     assert.deepEqual((await longPoll).body, { events: [], next });
     releaseJob(server, job);
-    server = await spawnServer({ data: server.data, config });
+    server = await spawnServer({ data: server.data, ...options });
     const token = await server.token(job.owner);
     const resumed = await openEventStream(server.url, token, { headers: { 'last-event-id': String(next) } });
     const [ended] = await resumed.waitForEvents(1);

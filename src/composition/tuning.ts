@@ -1,0 +1,38 @@
+import { msPerDay } from '../domain/units.ts';
+
+/** Values that no site needs to change. Tests and the simulation do. */
+export interface Tuning {
+  /** PostgreSQL: timeout to connect, or to wait for a free connection. */
+  connectTimeoutMs: number;
+  /** PostgreSQL: another instance takes over the work of a crashed one after this time. */
+  leaseMs: number;
+  /** How often grants, periods and events that have expired are looked for. */
+  periodIntervalMs: number;
+  /** How often expired files, tokens and other expired data are looked for. */
+  retentionIntervalMs: number;
+  /** How often events that other processes have written are looked for. */
+  eventIntervalMs: number;
+  /** How often an idle event stream sends a comment. */
+  heartbeatIntervalMs: number;
+  /** DNS servers for the names in webhook URLs. Empty: those of the host. */
+  nameServers: readonly string[];
+  /** Timeout of one attempt to deliver an event, redirects included. */
+  webhookTimeoutMs: number;
+  /** The delay before each retry. A delivery fails when its last retry has failed. */
+  webhookRetrySeconds: readonly number[];
+  /** A webhook is disabled after this time without a successful delivery. */
+  webhookDisableAfterMs: number;
+}
+
+export const defaultTuning: Tuning = {
+  connectTimeoutMs: 10_000,
+  leaseMs: 5000,
+  periodIntervalMs: 60_000,
+  retentionIntervalMs: 60_000,
+  eventIntervalMs: 1000,
+  heartbeatIntervalMs: 15_000,
+  nameServers: [],
+  webhookTimeoutMs: 10_000,
+  webhookRetrySeconds: [5, 300, 1500, 5400, 10_800, 18_000, 14_400, 21_600, 14_400],
+  webhookDisableAfterMs: 5 * msPerDay,
+};
