@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { createOperator } from '../../src/cli/operator/operator.ts';
-import { serve } from '../../src/cli/operator/serve.ts';
+import { serve } from '../../src/cli/operator/server/serve.ts';
 import { version } from '../../src/cli/run-program.ts';
 import type { Role } from '../../src/composition/database.ts';
 import { defaultTuning } from '../../src/composition/tuning.ts';
