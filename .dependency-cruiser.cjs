@@ -27,6 +27,16 @@ const layers = Object.entries(mayImport).map(([layer, allowed]) => ({
   to: { path: '^src/', pathNot: `^src/(${[layer, ...allowed].join('|')})/` },
 }));
 
+/** The parts of src/http from the inside: each may import those before it. */
+const httpParts = ['limits/', 'request/', 'response/', 'operation.ts', 'openapi/', 'routes/', 'server/'];
+const httpOrder = httpParts.slice(0, -1).map((part, index) => ({
+  name: `http-${part}-imports-inward`,
+  comment: `src/http/${part} may import only: ${httpParts.slice(0, index + 1).join(', ')}`,
+  severity: 'error',
+  from: { path: `^src/http/${part}` },
+  to: { path: `^src/http/(${httpParts.slice(index + 1).join('|')})` },
+}));
+
 module.exports = {
   forbidden: [
     ...layers,
@@ -37,20 +47,7 @@ module.exports = {
       from: { path: '^src/domain/' },
       to: { pathNot: '^src/domain/' },
     },
-    {
-      name: 'http-server-is-the-outermost',
-      comment: 'src/http/server puts the other folders of src/http together: none of them imports it',
-      severity: 'error',
-      from: { path: '^src/http/(?!server/)' },
-      to: { path: '^src/http/server/' },
-    },
-    {
-      name: 'http-limits-are-independent',
-      comment: 'src/http/limits imports no other folder of src/http',
-      severity: 'error',
-      from: { path: '^src/http/limits/' },
-      to: { path: '^src/http/(?!limits/)' },
-    },
+    ...httpOrder,
     {
       name: 'users-commands-have-no-server-code',
       comment:

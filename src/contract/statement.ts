@@ -5,7 +5,7 @@ import { publicUnits } from '../domain/units.ts';
 import { namedObject, nullableString, nullableTime, timestamp, toIsoTime, toIsoTimeOrNull } from './fields.ts';
 import { chargedUnit, timeUnits } from './ledger.ts';
 
-const Movement = Type.Object({
+export const MovementSchema = Type.Object({
   id: Type.Integer({
     description: 'The entry of the ledger. The release of a hold and the charge of a job share one.',
   }),
@@ -38,7 +38,7 @@ const accountStatement = {
   unit: chargedUnit,
   opening_balance: Type.Number(),
   closing_balance: Type.Number(),
-  movements: Type.Array(Movement),
+  movements: Type.Array(MovementSchema),
 };
 
 export const StatementSchema = namedObject(
@@ -89,7 +89,7 @@ export const StatementSchema = namedObject(
 interface MovementFields {
   id: number;
   at: number;
-  kind: Static<typeof Movement>['kind'];
+  kind: Static<typeof MovementSchema>['kind'];
   change: number;
   balance: number;
   used: number;

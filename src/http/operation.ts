@@ -2,8 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import type { Action, OthersAction, OwnAction, ResourceOwner } from '../domain/identity/policy.ts';
 import type { Caller } from '../services/identity/actor.ts';
-import type { HeaderName } from './openapi/response-headers.ts';
 import type { Params } from './request/path-params.ts';
+import type { HeaderName } from './response/headers.ts';
 
 /** The action of an operation, in the terms of the policy, and whose resources it acts on. */
 export interface RouteAccess {

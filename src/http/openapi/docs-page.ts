@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { page } from '../operation.ts';
+import { sendPage } from '../response/page.ts';
 import { sendStaticFile } from '../response/static-file.ts';
 import { errorPage } from './error-reference.ts';
 
@@ -46,11 +47,7 @@ export const docsPages = () => [
   page({
     route: 'GET /docs/errors',
     anyQuery: true,
-    handler: (_request, reply) =>
-      reply
-        .type('text/html; charset=utf-8')
-        .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
-        .send(errorPage()),
+    handler: (_request, reply) => sendPage(reply, 200, { title: 'Errors', body: errorPage() }),
   }),
 ];
 

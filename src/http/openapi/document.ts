@@ -1,9 +1,9 @@
 import type { TProperties, TSchema } from 'typebox';
 import { stageSchema } from '../../contract/fields.ts';
 import type { Operation, ResponseDescription } from '../operation.ts';
+import { headerComponents, toHeaderReferences } from '../response/headers.ts';
 import { errorComponents, errorReferences, needsToken } from './error-responses.ts';
 import { type ExampleSystem, parameterComponents, toParameters } from './parameters.ts';
-import { headerComponents, toHeaderReferences } from './response-headers.ts';
 
 const tags = [
   { name: 'jobs', description: 'Submit, read, cancel and delete jobs' },

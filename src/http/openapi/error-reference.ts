@@ -1,5 +1,5 @@
 import { type ErrorCode, errorTitles } from '../../domain/errors.ts';
-import { escapeHtml } from '../response/page.ts';
+import { type Html, html } from '../response/page.ts';
 import { statusByCode } from '../response/problem.ts';
 
 const example = `{
@@ -47,41 +47,16 @@ ${rows.join('\n')}
 }
 
 /** The same reference as a page. The `type` of a problem leads to the row of its code. */
-export function errorPage(): string {
-  const rows = codes.map(
-    ({ code, status, title }) =>
-      `<tr id="${code}"><td><a href="#${code}"><code>${code}</code></a></td><td>${status}</td><td>${escapeHtml(title)}</td></tr>`,
-  );
-  return `<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="UTF-8">
-<meta name="viewport" content="width=device-width">
-<title>Bursar: errors</title>
-<style>
-body { font: 16px/1.5 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff }
-pre, code { font-size: 14px; background: #f4f4f4 }
-pre { padding: 1rem; overflow-x: auto }
-table { border-collapse: collapse; width: 100% }
-th, td { text-align: left; padding: 0.3rem 1rem 0.3rem 0.3rem; border-bottom: 1px solid #ddd }
-tr:target { background: #fff3bf }
-</style>
-</head>
-<body>
-<h1>Errors</h1>
-<p>${toHtml(introduction)}</p>
-<pre>${escapeHtml(example)}</pre>
-<p>${toHtml(explanation)}</p>
+export function errorPage(): Html {
+  return html`<p>${withCode(introduction)}</p>
+<pre>${example}</pre>
+<p>${withCode(explanation)}</p>
 <table>
-<thead><tr><th>code</th><th>status</th><th>meaning</th></tr></thead>
-<tbody>
-${rows.join('\n')}
-</tbody>
+<tr><th>code</th><th>status</th><th>meaning</th></tr>
+${codes.map(({ code, status, title }) => html`<tr id="${code}"><td><a href="#${code}"><code>${code}</code></a></td><td>${status}</td><td>${title}</td></tr>\n`)}
 </table>
-<p><a href="/docs/">API reference</a></p>
-</body>
-</html>
-`;
+<p><a href="/docs/">API reference</a></p>`;
 }
 
-const toHtml = (markdown: string) => escapeHtml(markdown).replace(/`([^`]+)`/g, '<code>$1</code>');
+const withCode = (markdown: string) =>
+  markdown.split('`').map((text, index) => (index % 2 === 1 ? html`<code>${text}</code>` : html`${text}`));

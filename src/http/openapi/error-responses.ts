@@ -1,7 +1,7 @@
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import type { Operation } from '../operation.ts';
+import { type HeaderName, toHeaderReferences } from '../response/headers.ts';
 import { ProblemSchema, toProblem } from '../response/problem.ts';
-import { type HeaderName, toHeaderReferences } from './response-headers.ts';
 
 interface ErrorResponse {
   status: string;

@@ -11,29 +11,16 @@ export const startPage = '/app/';
 /** `session`: of a signed-in user. `sign_in`: of a browser that was sent to an OpenID provider. */
 type CookieKind = 'session' | 'sign_in';
 
-/** Cookies of browsers, and the protection of requests that use them. */
-export interface Browser {
-  /** Scheme and host of the pages of this server, as browsers see them. */
-  originOf(request: FastifyRequest): string;
-  cookieOf(request: FastifyRequest, kind: CookieKind): string | undefined;
-  /** A lifetime of 0 deletes the cookie. */
-  setCookie(reply: FastifyReply, kind: CookieKind, value: string, maxAgeSeconds: number): void;
-  visitorOf(request: FastifyRequest): Visitor;
-  /** Throws if a page of another site may have caused the request. For forms that need no session. */
-  requireOwnOrigin(request: FastifyRequest): void;
-  /** The same for requests of scripts by session: a header shows that a script of our own has sent it. */
-  requireOwnScript(request: FastifyRequest): void;
-  /** The same for forms, which cannot send that header: they have the token of their session. */
-  requireOwnForm(request: FastifyRequest, session: string, formToken: unknown): void;
-}
+export type Browser = ReturnType<typeof createBrowser>;
 
 /**
- * Without a configured address, browsers use the Host header of the request: with TLS, unless it names this host and Bursar
- * itself has no certificate.
+ * Cookies of browsers, and the protection of requests that use them. Without a configured address, browsers use the Host header
+ * of the request: with TLS, unless it names this host and Bursar itself has no certificate.
  */
-export function createBrowser(publicUrl: string | undefined, hasTls: boolean): Browser {
+export function createBrowser(publicUrl: string | undefined, hasTls: boolean) {
   const publicOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin;
 
+  /** Scheme and host of the pages of this server, as browsers see them. */
   const originOf = ({ host }: FastifyRequest) => publicOrigin ?? toOrigin(host, hasTls);
 
   const isSecure = (request: FastifyRequest) => originOf(request).startsWith('https:');
@@ -42,10 +29,10 @@ export function createBrowser(publicUrl: string | undefined, hasTls: boolean): B
   const cookieName = (request: FastifyRequest, kind: CookieKind) =>
     `${isSecure(request) ? '__Host-' : ''}bursar_${kind}`;
 
+  /** Throws if a page of another site may have caused the request. For forms that need no session. */
   function requireOwnOrigin(request: FastifyRequest): void {
-    const { origin } = request.headers;
     const expected = originOf(request);
-    if (origin === expected) return;
+    if (request.headers.origin === expected) return;
     const message = `Requests by cookie must come from a page of ${expected}: send the header "Origin: ${expected}".`;
     throw new BursarError('csrf_refused', message);
   }
@@ -60,29 +47,31 @@ export function createBrowser(publicUrl: string | undefined, hasTls: boolean): B
     cookieOf,
     requireOwnOrigin,
 
-    setCookie(reply, kind, value, maxAgeSeconds) {
+    /** A lifetime of 0 deletes the cookie. */
+    setCookie(reply: FastifyReply, kind: CookieKind, value: string, maxAge: number): void {
       const { request } = reply;
-      const attributes = { path: '/', httpOnly: true, sameSite: 'lax', secure: isSecure(request) } as const;
-      const name = cookieName(request, kind);
+      const attributes = { path: '/', httpOnly: true, sameSite: 'lax', secure: isSecure(request), maxAge } as const;
       // Appended, because a response can set several cookies.
-      reply.header('set-cookie', stringifySetCookie({ name, value, maxAge: maxAgeSeconds, ...attributes }));
+      reply.header('set-cookie', stringifySetCookie({ name: cookieName(request, kind), value, ...attributes }));
     },
 
-    visitorOf: (request) => ({
+    visitorOf: (request: FastifyRequest): Visitor => ({
       address: request.ip,
       userAgent: request.headers['user-agent'] ?? '',
       requestId: request.id,
       session: cookieOf(request, 'session'),
     }),
 
-    requireOwnScript(request) {
+    /** Like `requireOwnOrigin`, for requests of scripts by session: a header shows that a script of our own has sent it. */
+    requireOwnScript(request: FastifyRequest): void {
       requireOwnOrigin(request);
       if (request.headers['x-bursar-request'] === '1') return;
       const message = 'Requests by cookie that change something must send the header "X-Bursar-Request: 1".';
       throw new BursarError('csrf_refused', message);
     },
 
-    requireOwnForm(request, session, formToken) {
+    /** The same for forms, which cannot send that header: they have the token of their session. */
+    requireOwnForm(request: FastifyRequest, session: string, formToken: unknown): void {
       requireOwnOrigin(request);
       if (formToken === formTokenOf(session)) return;
       throw new BursarError('csrf_refused', 'This form belongs to another session. Go back, and send it again.');

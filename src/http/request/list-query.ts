@@ -14,13 +14,31 @@ const optionalLimit = (maximum: number, fallback: string) =>
 export const optionalTime = (description: string) =>
   Type.Optional(Type.String({ format: 'date-or-time', description }));
 
-/** The times of a range, in epoch milliseconds, for an object that lacks those that the query lacks. */
-export function toTimeRange({ from, to }: { from?: string; to?: string }): { from?: number; to?: number } {
-  return {
-    ...(from !== undefined && { from: Date.parse(from) }),
-    ...(to !== undefined && { to: Date.parse(to) }),
+/** A page of a list that is ordered by descending id. */
+export const pageQuery = (nouns: string, maximum: number, defaultLimit: string) => ({
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum, description: `Maximum number of ${nouns}. Default: ${defaultLimit}.` }),
+  ),
+  before: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: `The smallest id of the page before: only the older ones.`,
+    }),
+  ),
+});
+
+/** Without the fields that are undefined. */
+const withoutUndefined = <T extends object>(fields: T) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Name in keyof T]?: Exclude<T[Name], undefined>;
   };
-}
+
+const toMs = (time: string | undefined) => (time === undefined ? undefined : Date.parse(time));
+
+/** The times of a range, in epoch milliseconds. */
+export const toTimeRange = ({ from, to }: { from?: string; to?: string }) =>
+  withoutUndefined({ from: toMs(from), to: toMs(to) });
 
 const filterQuery = {
   stage: Type.Optional(stage),
@@ -70,40 +88,28 @@ export const summaryQuery = {
 };
 
 /** The parameters that a query has, as the services name them. */
-function toFilter({ limit, stage, failed, terminal, since, title, tag }: Static<TObject<typeof listQuery>>) {
-  return {
-    ...(limit !== undefined && { limit }),
-    ...(stage !== undefined && { stage }),
-    ...(failed !== undefined && { failed }),
-    ...(terminal !== undefined && { terminal }),
-    ...(since !== undefined && { since: Date.parse(since) }),
-    ...(title !== undefined && { title }),
-    ...(tag !== undefined && { tags: [...new Set(tag)] }),
-  };
-}
-
 export function toListQuery(query: Static<TObject<typeof listQuery>>): JobListQuery {
-  const { cursor } = query;
-  return { ...toFilter(query), ...(cursor !== undefined && { after: cursorId(cursor) }) };
+  const { limit, stage, failed, terminal, title, since, tag, cursor } = query;
+  const tags = tag && [...new Set(tag)];
+  const after = cursor === undefined ? undefined : cursorId(cursor);
+  return withoutUndefined({ limit, stage, failed, terminal, title, since: toMs(since), tags, after });
 }
 
 export function toSummaryQuery(query: Static<TObject<typeof summaryQuery>>): JobSummaryQuery {
-  const { cursor, search = '', job_id: jobIdPrefix } = query;
-  return {
-    ...toFilter(query),
-    ...(cursor !== undefined && { before: cursorId(cursor) }),
-    ...(search.trim() !== '' && { search: search.trim() }),
+  const { cursor, search, job_id: jobIdPrefix, ...filter } = query;
+  return withoutUndefined({
+    ...toListQuery(filter),
+    before: cursor === undefined ? undefined : cursorId(cursor),
+    search: search?.trim() || undefined,
     // Job ids are in upper case.
-    ...(jobIdPrefix !== undefined && { jobIdPrefix: jobIdPrefix.toUpperCase() }),
-  };
+    jobIdPrefix: jobIdPrefix?.toUpperCase(),
+  });
 }
 
 /** The `Link` header for the page that starts after a job, with the filters of this request. */
 export function nextLink(request: FastifyRequest, after: number): string {
-  const { url } = request;
-  const queryStart = url.indexOf('?') + 1;
-  const path = queryStart === 0 ? url : url.slice(0, queryStart - 1);
-  const parameters = new URLSearchParams(queryStart === 0 ? '' : url.slice(queryStart));
+  const [path, query] = request.url.split(/\?(.*)/s, 2);
+  const parameters = new URLSearchParams(query);
   parameters.set('cursor', formatCursor('after', after));
   return `<${path}?${parameters}>; rel="next"`;
 }

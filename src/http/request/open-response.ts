@@ -16,27 +16,13 @@ export interface AccessWatchDeps {
   now(): number;
 }
 
+export type AccessWatch = ReturnType<typeof createAccessWatch>;
+
 /**
  * For responses that last: the token of the request may expire or be revoked meanwhile, and its owner may be disabled or lose a
  * role.
  */
-export interface AccessWatch {
-  /** Returns a function that rejects unless the token still belongs to the same user with the same rights. */
-  createCheck(request: FastifyRequest): () => Promise<void>;
-  /**
-   * Aborted when a check fails, when the client has disconnected, or when the server starts to close. The check runs at once
-   * after a change of the rights on any instance, and at every interval. A database that does not respond ends nothing.
-   */
-  signal(request: FastifyRequest, reply: FastifyReply, closing: AbortSignal): AbortSignal;
-}
-
-export function createAccessWatch({
-  authenticate,
-  access,
-  accessTopic,
-  intervalMs,
-  now,
-}: AccessWatchDeps): AccessWatch {
+export function createAccessWatch({ authenticate, access, accessTopic, intervalMs, now }: AccessWatchDeps) {
   /** The checks of the open responses, by user. */
   const checksByUser = new Map<string, Set<() => void>>();
   accessTopic.subscribe((userId) => {
@@ -52,6 +38,7 @@ export function createAccessWatch({
     };
   }
 
+  /** Returns a function that rejects unless the token still belongs to the same user with the same rights. */
   function createCheck(request: FastifyRequest): () => Promise<void> {
     const { userId, role, scopes } = callerOf(request);
     const project = request.isManager ? projectOf(request) : undefined;
@@ -63,6 +50,10 @@ export function createAccessWatch({
     };
   }
 
+  /**
+   * Aborted when a check fails, when the client has disconnected, or when the server starts to close. The check runs at once
+   * after a change of the rights on any instance, and at every interval. A database that does not respond ends nothing.
+   */
   function signal(request: FastifyRequest, reply: FastifyReply, closing: AbortSignal): AbortSignal {
     const { userId, validUntil } = callerOf(request);
     const refused = new AbortController();
@@ -77,17 +68,14 @@ export function createAccessWatch({
     let timer: NodeJS.Timeout;
     const schedule = () => {
       const untilExpiryMs = validUntil > now() ? validUntil - now() : Number.POSITIVE_INFINITY;
-      timer = setTimeout(
-        () => void run().finally(() => ended.aborted || schedule()),
-        Math.min(intervalMs, untilExpiryMs),
-      );
+      const delayMs = Math.min(intervalMs, untilExpiryMs);
+      timer = setTimeout(() => void run().finally(() => ended.aborted || schedule()), delayMs);
     };
     schedule();
-    const stop = () => {
+    ended.addEventListener('abort', () => {
       remove();
       clearTimeout(timer);
-    };
-    ended.addEventListener('abort', stop, { once: true });
+    });
     return ended;
   }
 

@@ -19,7 +19,7 @@ function toMarkup(value: Value): string {
 }
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
+const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
 
 const style = `
 :root { color-scheme: light dark; --line: #8885; --accent: #0b5cad; --accent-text: #fff }
@@ -36,6 +36,10 @@ form { margin: 1.25rem 0 }
 label { display: block; margin-bottom: .25rem }
 input { font: inherit; padding: .5rem .75rem; width: 12rem; max-width: 100%; border: 1px solid var(--line); border-radius: 6px; text-transform: uppercase; letter-spacing: .1em }
 button, .button { font: inherit; display: inline-block; padding: .5rem 1.25rem; margin: 0 .5rem .5rem 0; border: 1px solid var(--accent); border-radius: 6px; background: var(--accent); color: var(--accent-text); text-decoration: none; cursor: pointer }
+pre { overflow-x: auto }
+table { border-collapse: collapse }
+th, td { text-align: left; padding: .3rem 1rem .3rem 0; border-bottom: 1px solid var(--line) }
+tr:target { background: var(--line) }
 .secondary { background: none; color: inherit; border-color: var(--line) }
 `;
 const styleSource = `'sha256-${hash('sha256', style, 'base64')}'`;

@@ -1,22 +1,12 @@
 import Type from 'typebox';
 import { MeSchema, SessionSchema, TokenBody, TokenSchema, TokenWithSecretSchema } from '../../contract/account.ts';
 import { operation, operations, others, own } from '../operation.ts';
+import { pageQuery } from '../request/list-query.ts';
 import type { RouteContext } from './context.ts';
 
 const sessionList = { 200: Type.Array(SessionSchema) };
 const listDescription = 'Also expired and revoked ones. No list shows a token itself.';
-const tokenQuery = {
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 200, description: 'Maximum number of tokens. Default: 100.' }),
-  ),
-  before: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: Number.MAX_SAFE_INTEGER,
-      description: 'The id of the last token of the page before: only the older ones.',
-    }),
-  ),
-};
+const tokenQuery = pageQuery('tokens', 200, '100');
 
 /** The account, tokens and sessions of the caller; the tokens and sessions of any user, for those who may end them. */
 export const accountOperations = ({ account, sessions, access }: RouteContext) =>

@@ -1,24 +1,11 @@
 import Type from 'typebox';
 import { AuditSchema } from '../../contract/administration.ts';
 import { operation, operations, others } from '../operation.ts';
-import { optionalTime, toTimeRange } from '../request/list-query.ts';
+import { optionalTime, pageQuery, toTimeRange } from '../request/list-query.ts';
 import { describeTable, exportFormatQuery, sendBatches, tableFormat } from '../response/tables.ts';
 import type { RouteContext } from './context.ts';
 
-const columns = [
-  'id',
-  'at',
-  'actor',
-  'address',
-  'token_id',
-  'session_id',
-  'request_id',
-  'action',
-  'subject',
-  'details',
-  'hash',
-] as const;
-
+const columns = Object.keys(AuditSchema.properties);
 const optionalText = (description: string) => Type.Optional(Type.String({ maxLength: 500, description }));
 
 /** The audit trail, for reading and for export. */
@@ -33,20 +20,7 @@ export const auditOperations = ({ audit }: RouteContext) =>
         'carries a hash over the one before it, and `bursar audit verify` checks all of them. Equal refused requests ' +
         'within a minute are one record, with their number.',
       query: {
-        limit: Type.Optional(
-          Type.Integer({
-            minimum: 1,
-            maximum: 1000,
-            description: 'Maximum number of records. Default: 100 as JSON, all in the other formats.',
-          }),
-        ),
-        before: Type.Optional(
-          Type.Integer({
-            minimum: 1,
-            maximum: Number.MAX_SAFE_INTEGER,
-            description: 'The id of the last record of the page before: only the older ones.',
-          }),
-        ),
+        ...pageQuery('records', 1000, '100 as JSON, all in the other formats'),
         actor: optionalText('Only actions of this user. `anonymous`: of requests without valid credentials.'),
         action: optionalText('Only this action, such as `grant.top_up`, or family of actions, such as `grant`.'),
         subject: optionalText('Only actions on this subject, such as `hpc_one/climate`, or on what is below it.'),

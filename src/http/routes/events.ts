@@ -24,20 +24,21 @@ const eventQuery = {
   ),
 };
 
-const eventHeaders = { 'Last-Event-Id': position('Like `after`, and takes precedence over it.') };
-
-const description = `As server-sent events or, with \`Accept: application/json\`, as JSON with long polling. Event ids have
+const eventLog = {
+  description: `As server-sent events or, with \`Accept: application/json\`, as JSON with long polling. Event ids have
 no gaps: a client that continues after the last event that it has received gets every event exactly once. Events are
-stored for a configured time; continuing after a deleted event is 410 \`events_expired\`.`;
-
-const responses = {
-  200: {
-    description: 'A stream of events, each with its id, type and JSON data; or one page of events as JSON.',
-    content: {
-      'application/json': { schema: EventPageSchema },
-      'text/event-stream': {
-        schema: Type.String({ description: 'The data of each event is an `Event` as JSON.' }),
-        example: 'retry: 1000\n\nid: 7\nevent: job.ended\ndata: {"id":7,"type":"job.ended",…}\n\n',
+stored for a configured time; continuing after a deleted event is 410 \`events_expired\`.`,
+  query: eventQuery,
+  headers: { 'Last-Event-Id': position('Like `after`, and takes precedence over it.') },
+  responses: {
+    200: {
+      description: 'A stream of events, each with its id, type and JSON data; or one page of events as JSON.',
+      content: {
+        'application/json': { schema: EventPageSchema },
+        'text/event-stream': {
+          schema: Type.String({ description: 'The data of each event is an `Event` as JSON.' }),
+          example: 'retry: 1000\n\nid: 7\nevent: job.ended\ndata: {"id":7,"type":"job.ended",…}\n\n',
+        },
       },
     },
   },
@@ -50,11 +51,11 @@ export function eventOperations(context: RouteContext) {
   const { events, access, heartbeatMs, accessWatch, openRequests, closing } = context;
 
   const send = async (request: EventRequest, reply: FastifyReply, userId: string) => {
-    const eventLog = await events.open(userId, toPosition(request), accessWatch.createCheck(request));
+    const log = await events.open(userId, toPosition(request), accessWatch.createCheck(request));
     const signal = accessWatch.signal(request, reply, closing);
-    if (wantsStream(request)) return sendEventStream(reply, signal, heartbeatMs, eventLog.follow);
+    if (wantsStream(request)) return sendEventStream(reply, signal, heartbeatMs, log.follow);
     const { limit = 100, wait = 0 } = request.query;
-    const json = await eventLog.poll({ limit, waitMs: Math.ceil(wait * 1000) }, signal);
+    const json = await log.poll({ limit, waitMs: Math.ceil(wait * 1000) }, signal);
     return sendJson(reply.header('cache-control', 'no-store'), 200, json);
   };
 
@@ -63,10 +64,7 @@ export function eventOperations(context: RouteContext) {
       route: 'GET /events/',
       access: own('events.read'),
       summary: 'Your events, as they happen',
-      description,
-      query: eventQuery,
-      headers: eventHeaders,
-      responses,
+      ...eventLog,
       handler: (request, reply) => {
         openRequests.openUntilClosed('event_listener', request.caller.userId, reply);
         return send(request, reply, request.caller.userId);
@@ -76,10 +74,7 @@ export function eventOperations(context: RouteContext) {
       route: 'GET /admin/events/{user_id}/',
       access: others('events.read'),
       summary: 'Events of a user, as they happen',
-      description,
-      query: eventQuery,
-      headers: eventHeaders,
-      responses,
+      ...eventLog,
       handler: async (request, reply) => {
         openRequests.openUntilClosed('event_listener', request.caller.userId, reply);
         return send(request, reply, await access.requireUser(request.params.user_id));

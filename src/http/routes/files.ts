@@ -18,29 +18,35 @@ const folderQuery = {
 
 const binary = { schema: Type.String({ format: 'binary' }) };
 const folderContent = { 'application/json': { schema: Type.Array(FileSchema) }, 'application/zip': binary };
-const folderDescription = 'With `archive=zip`, downloads all files as a zip. Links and special files are left out.';
-const folderResponses = {
-  200: {
-    description: 'The files, sorted by path unless there are more than 10,000; or all of them as a zip.',
-    content: folderContent,
+const folder = {
+  description: 'With `archive=zip`, downloads all files as a zip. Links and special files are left out.',
+  query: folderQuery,
+  responses: {
+    200: {
+      description: 'The files, sorted by path unless there are more than 10,000; or all of them as a zip.',
+      content: folderContent,
+    },
   },
 };
-const fileDescription =
-  'A path with a trailing slash is a folder, which is listed or archived. Supports `Range`, `If-Range`, ' +
-  '`If-None-Match` and `If-Modified-Since`.';
 const downloadHeaders = ['ETag', 'Last-Modified', 'Accept-Ranges', 'Content-Disposition'] as const;
-const fileResponses = {
-  200: {
-    description: 'The file, with the media type of its name; or a folder.',
-    headers: downloadHeaders,
-    content: { ...folderContent, 'application/octet-stream': binary },
+const file = {
+  description:
+    'A path with a trailing slash is a folder, which is listed or archived. Supports `Range`, `If-Range`, ' +
+    '`If-None-Match` and `If-Modified-Since`.',
+  query: folderQuery,
+  responses: {
+    200: {
+      description: 'The file, with the media type of its name; or a folder.',
+      headers: downloadHeaders,
+      content: { ...folderContent, 'application/octet-stream': binary },
+    },
+    206: {
+      description: 'The requested range.',
+      headers: [...downloadHeaders, 'Content-Range'] as const,
+      content: { 'application/octet-stream': binary },
+    },
+    304: notModified,
   },
-  206: {
-    description: 'The requested range.',
-    headers: [...downloadHeaders, 'Content-Range'] as const,
-    content: { 'application/octet-stream': binary },
-  },
-  304: notModified,
 };
 
 type FolderRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/', typeof folderQuery>;
@@ -80,36 +86,28 @@ export function fileOperations({ files, access, openRequests }: RouteContext) {
       route: 'GET /files/{hpc}/{project_name}/{job_id}/',
       access: own('files.list'),
       summary: 'Your job: its files',
-      description: folderDescription,
-      query: folderQuery,
-      responses: folderResponses,
+      ...folder,
       handler: (request, reply) => sendFolder(request, reply, request.caller.userId),
     }),
     getJobFile: operation({
       route: 'GET /files/{hpc}/{project_name}/{job_id}/{path}',
       access: own('files.read'),
       summary: 'Your job: one of its files',
-      description: fileDescription,
-      query: folderQuery,
-      responses: fileResponses,
+      ...file,
       handler: (request, reply) => send(request, reply, request.caller.userId),
     }),
     listJobFilesOfAnyUser: operation({
       route: 'GET /admin/files/{hpc}/{project_name}/{job_id}/',
       access: others('files.list'),
       summary: 'Job of any user: its files',
-      description: folderDescription,
-      query: folderQuery,
-      responses: folderResponses,
+      ...folder,
       handler: (request, reply) => sendFolder(request, reply, undefined),
     }),
     getJobFileOfAnyUser: operation({
       route: 'GET /admin/files/{hpc}/{project_name}/{job_id}/{path}',
       access: others('files.read'),
       summary: 'Job of any user: one of its files',
-      description: fileDescription,
-      query: folderQuery,
-      responses: fileResponses,
+      ...file,
       handler: (request, reply) => send(request, reply, undefined),
     }),
   });

@@ -10,17 +10,20 @@ import { sendTagged } from '../response/send.ts';
 import type { RouteContext } from './context.ts';
 
 const query = { ...scopeQuery, ...summaryQuery };
-const description = 'Each job with its tags, resources, start, outcome and charge. `next` leads to the older jobs.';
-const responses = versioned(JobSummaryPageSchema, 'One page of jobs.');
+const page = {
+  description: 'Each job with its tags, resources, start, outcome and charge. `next` leads to the older jobs.',
+  query,
+  responses: versioned(JobSummaryPageSchema, 'One page of jobs.'),
+};
 
 /** Pages of jobs, newest first, with the fields that a table of jobs shows besides. */
 export function jobSummaryOperations({ jobs, access }: RouteContext) {
   const list = async (request: CallerRequest<string, typeof query>, reply: FastifyReply, owner: Owner) => {
     const { caller, query } = request;
     const filter = toSummaryQuery(query);
-    const page = await jobs.listSummaries(caller.userId, owner, toScope(query), filter, requestSignal(reply));
-    const next = page.nextBefore === null ? null : formatCursor('before', page.nextBefore);
-    return sendTagged(request, reply, toJobSummaryPageJson(page.jobs, next));
+    const found = await jobs.listSummaries(caller.userId, owner, toScope(query), filter, requestSignal(reply));
+    const next = found.nextBefore === null ? null : formatCursor('before', found.nextBefore);
+    return sendTagged(request, reply, toJobSummaryPageJson(found.jobs, next));
   };
 
   return operations('jobs', {
@@ -28,18 +31,15 @@ export function jobSummaryOperations({ jobs, access }: RouteContext) {
       route: 'GET /job-summaries/',
       access: own('jobs.read'),
       summary: 'Your jobs, newest first, by pages',
-      description,
-      query,
-      responses,
+      ...page,
       handler: (request, reply) => list(request, reply, request.caller.userId),
     }),
     listJobSummariesOfAllUsers: operation({
       route: 'GET /admin/job-summaries/',
       access: others('jobs.read'),
       summary: 'Jobs of all users, newest first, by pages',
-      description,
+      ...page,
       query: { ...userQuery, ...query },
-      responses,
       handler: async (request, reply) => {
         const { user_id: owner } = request.query;
         if (owner !== undefined) await access.requireUser(owner);

@@ -21,31 +21,47 @@ import { submissionHeaderSchemas, submissionHeaders, zipBody } from '../request/
 import { sendJson, sendTagged, sendVersioned } from '../response/send.ts';
 import type { RouteContext } from './context.ts';
 
-const jobList = versioned(Type.Array(JobSchema), 'The jobs, by ascending id.', ['Link']);
-const listDescription = 'All jobs or, with `limit`, one page: the header `Link` leads to the next page.';
-const oneJob = versioned(JobSchema, 'The job.');
-const readDescription = 'The state that the HPC system last reported. Reading asks no scheduler.';
-const timelineDescription =
-  'Every transition with its reason; the request; the time that was requested, used, charged and refunded.';
-const timeline = { 200: json(TimelineSchema, 'The history of the job.') };
-const cancelDescription =
-  '202 with the job as it is now: the system cancels it, and its end follows as the event `job.ended`. 200 with ' +
-  'the unchanged job if it has already ended. Can be repeated, and never deletes files.';
-const cancelled = {
-  200: json(JobSchema, 'The job, which had already ended.'),
-  202: json(JobSchema, 'The job, which the system will cancel.'),
+const list = {
+  description: 'All jobs or, with `limit`, one page: the header `Link` leads to the next page.',
+  query: listQuery,
+  responses: versioned(Type.Array(JobSchema), 'The jobs, by ascending id.', ['Link']),
 };
-const deleteDescription = 'Can be repeated. An unfinished job is 409 `job_not_finished`: cancel it first.';
-const deleted = { 200: json(JobSchema, 'The job, without files.') };
-const submitDescription = 'The body is the zip itself, or a multipart form with the zip as its only file, or empty.';
-const submitted = { 201: json(JobSchema, 'The new job.', ['Location']) };
+const submission = {
+  summary: 'Submit a job',
+  description: 'The body is the zip itself, or a multipart form with the zip as its only file, or empty.',
+  checkedHeaders: submissionHeaderSchemas,
+  zip: true,
+  responses: { 201: json(JobSchema, 'The new job.', ['Location']) },
+} as const;
+const oneJob = {
+  description: 'The state that the HPC system last reported. Reading asks no scheduler.',
+  responses: versioned(JobSchema, 'The job.'),
+};
+const timeline = {
+  description:
+    'Every transition with its reason; the request; the time that was requested, used, charged and refunded.',
+  responses: { 200: json(TimelineSchema, 'The history of the job.') },
+};
+const cancellation = {
+  description:
+    '202 with the job as it is now: the system cancels it, and its end follows as the event `job.ended`. 200 with ' +
+    'the unchanged job if it has already ended. Can be repeated, and never deletes files.',
+  responses: {
+    200: json(JobSchema, 'The job, which had already ended.'),
+    202: json(JobSchema, 'The job, which the system will cancel.'),
+  },
+};
+const deletion = {
+  description: 'Can be repeated. An unfinished job is 409 `job_not_finished`: cancel it first.',
+  responses: { 200: json(JobSchema, 'The job, without files.') },
+};
 
 type JobRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/'>;
 
 /** Lists, reads, submits, cancels and deletes jobs (4.1 and 4.2 of the interface). */
 export function jobOperations({ jobs, access, openRequests }: RouteContext) {
   type ListRequest = RouteRequest<string, typeof listQuery>;
-  const list = async (request: ListRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
+  const sendList = async (request: ListRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
     sendVersioned(request, reply, owner, await jobs.list(owner, scope, toListQuery(request.query)));
 
   const submit = async (request: CallerRequest, reply: FastifyReply, scope: PathScope) => {
@@ -95,79 +111,61 @@ export function jobOperations({ jobs, access, openRequests }: RouteContext) {
       route: 'GET /jobs/',
       access: own('jobs.read'),
       summary: 'Your jobs on all systems',
-      description: listDescription,
-      query: listQuery,
-      responses: jobList,
-      handler: (request, reply) => list(request, reply, request.caller.userId, {}),
+      ...list,
+      handler: (request, reply) => sendList(request, reply, request.caller.userId, {}),
     }),
     listJobsOnSystem: operation({
       route: 'GET /jobs/{hpc}/',
       access: own('jobs.read'),
       summary: 'Your jobs on one system',
-      description: listDescription,
-      query: listQuery,
-      responses: jobList,
-      handler: (request, reply) => list(request, reply, request.caller.userId, toScope(request.params)),
+      ...list,
+      handler: (request, reply) => sendList(request, reply, request.caller.userId, toScope(request.params)),
     }),
     submitJob: operation({
       route: 'POST /jobs/{hpc}/',
       access: own('jobs.submit'),
-      summary: 'Submit a job',
-      description: submitDescription,
-      checkedHeaders: submissionHeaderSchemas,
-      zip: true,
-      responses: submitted,
+      ...submission,
       handler: (request, reply) => submit(request, reply, toScope(request.params)),
     }),
     listJobsInProject: operation({
       route: 'GET /jobs/{hpc}/{project_name}/',
       access: own('jobs.read'),
       summary: 'Your jobs in one project',
-      description: listDescription,
-      query: listQuery,
-      responses: jobList,
-      handler: (request, reply) => list(request, reply, request.caller.userId, toScope(request.params)),
+      ...list,
+      handler: (request, reply) => sendList(request, reply, request.caller.userId, toScope(request.params)),
     }),
     submitJobToProject: operation({
       route: 'POST /jobs/{hpc}/{project_name}/',
       access: own('jobs.submit'),
-      summary: 'Submit a job',
-      description: submitDescription,
-      checkedHeaders: submissionHeaderSchemas,
-      zip: true,
-      responses: submitted,
+      ...submission,
       handler: (request, reply) => submit(request, reply, toScope(request.params)),
     }),
     getJob: operation({
       route: 'GET /jobs/{hpc}/{project_name}/{job_id}/',
       access: own('jobs.read'),
       summary: 'Your job',
-      description: readDescription,
-      responses: oneJob,
+      ...oneJob,
       handler: (request, reply) => read(request, reply, request.caller.userId),
     }),
     deleteJob: operation({
       route: 'DELETE /jobs/{hpc}/{project_name}/{job_id}/',
       access: own('jobs.delete'),
       summary: 'Your job: delete the files of a finished job',
-      description: deleteDescription,
-      responses: deleted,
+      ...deletion,
       handler: async (request, reply) => sendJson(reply, 200, await jobs.delete(actionOfOwner(request))),
     }),
     getJobTimeline: operation({
       route: 'GET /jobs/{hpc}/{project_name}/{job_id}/timeline/',
       access: own('jobs.read'),
       summary: 'Your job: its timeline',
-      description: timelineDescription,
-      responses: timeline,
+      ...timeline,
       handler: (request, reply) => readTimeline(request, reply, request.caller.userId),
     }),
     cancelJob: operation({
       route: 'POST /jobs/{hpc}/{project_name}/{job_id}/cancel/',
       access: own('jobs.cancel'),
       summary: 'Your job: cancel it',
-      description: cancelDescription,
-      responses: cancelled,
+      ...cancellation,
       handler: (request, reply) => cancel(request, reply, actionOfOwner(request)),
     }),
 
@@ -175,30 +173,28 @@ export function jobOperations({ jobs, access, openRequests }: RouteContext) {
       route: 'GET /admin/jobs/',
       access: others('jobs.read'),
       summary: 'Jobs of all users',
-      description: listDescription,
+      ...list,
       query: { ...userQuery, ...scopeQuery, ...listQuery },
-      responses: jobList,
       handler: async (request, reply) => {
         const { user_id: owner } = request.query;
         if (owner !== undefined) await access.requireUser(owner);
-        return list(request, reply, owner, toScope(request.query));
+        return sendList(request, reply, owner, toScope(request.query));
       },
     }),
     getJobOfAnyUser: operation({
       route: 'GET /admin/jobs/{hpc}/{project_name}/{job_id}/',
       access: others('jobs.read'),
       summary: 'Job of any user',
-      description: readDescription,
-      responses: oneJob,
+      ...oneJob,
       handler: (request, reply) => read(request, reply, undefined),
     }),
     deleteJobOfAnyUser: operation({
       route: 'DELETE /admin/jobs/{hpc}/{project_name}/{job_id}/',
       access: others('jobs.delete'),
       summary: 'Job of any user: delete the files of a finished job',
-      description: `${deleteDescription} The owner is told the reason by the event \`job.deleted\`.`,
+      ...deletion,
+      description: `${deletion.description} The owner is told the reason by the event \`job.deleted\`.`,
       query: reasonQuery,
-      responses: deleted,
       handler: async (request, reply) =>
         sendJson(reply, 200, await jobs.delete(intervention(request, request.query.reason))),
     }),
@@ -206,17 +202,16 @@ export function jobOperations({ jobs, access, openRequests }: RouteContext) {
       route: 'GET /admin/jobs/{hpc}/{project_name}/{job_id}/timeline/',
       access: others('jobs.read'),
       summary: 'Job of any user: its timeline',
-      description: timelineDescription,
-      responses: timeline,
+      ...timeline,
       handler: (request, reply) => readTimeline(request, reply, undefined),
     }),
     cancelJobOfAnyUser: operation({
       route: 'POST /admin/jobs/{hpc}/{project_name}/{job_id}/cancel/',
       access: others('jobs.cancel'),
       summary: 'Job of any user: cancel it',
-      description: `${cancelDescription} The owner is told the reason by the event \`job.cancel_requested\`.`,
+      ...cancellation,
+      description: `${cancellation.description} The owner is told the reason by the event \`job.cancel_requested\`.`,
       body: ReasonBody,
-      responses: cancelled,
       handler: (request, reply) => cancel(request, reply, intervention(request, request.body.reason)),
     }),
   });

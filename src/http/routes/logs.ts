@@ -31,24 +31,27 @@ const logHeaders = {
   ),
 };
 
-const logDescription =
-  'Text or, with `Accept: text/event-stream`, server-sent events. The data of an event is JSON with `offset` and ' +
-  '`text`; its id is the offset to resume from. The last event, `end`, is sent when the log is complete. If the ' +
-  'server stops, or the token is revoked, while a log is followed, text ends in the middle of the response (an error of the transfer), and ' +
-  'events end without `end`. Repeat the request with the next offset. `HEAD` returns the number of bytes as `Content-Length`.';
-
-const logResponses = {
-  200: {
-    description: 'The output.',
-    content: {
-      'text/plain': { schema: Type.String(), example: 'Hello\n' },
-      'text/event-stream': {
-        schema: Type.String({ description: 'The data of each event is JSON with `offset` and `text`.' }),
-        example: 'id: 6\ndata: {"offset":0,"text":"Hello\\n"}\n\nid: 6\nevent: end\ndata: {"offset":6}\n\n',
+const log = {
+  description:
+    'Text or, with `Accept: text/event-stream`, server-sent events. The data of an event is JSON with `offset` and ' +
+    '`text`; its id is the offset to resume from. The last event, `end`, is sent when the log is complete. If the ' +
+    'server stops, or the token is revoked, while a log is followed, text ends in the middle of the response (an error of the transfer), and ' +
+    'events end without `end`. Repeat the request with the next offset. `HEAD` returns the number of bytes as `Content-Length`.',
+  query: logQuery,
+  headers: logHeaders,
+  responses: {
+    200: {
+      description: 'The output.',
+      content: {
+        'text/plain': { schema: Type.String(), example: 'Hello\n' },
+        'text/event-stream': {
+          schema: Type.String({ description: 'The data of each event is JSON with `offset` and `text`.' }),
+          example: 'id: 6\ndata: {"offset":0,"text":"Hello\\n"}\n\nid: 6\nevent: end\ndata: {"offset":6}\n\n',
+        },
       },
     },
+    204: { description: 'The log is complete, and there is nothing after `Last-Event-ID`.', content: {} },
   },
-  204: { description: 'The log is complete, and there is nothing after `Last-Event-ID`.', content: {} },
 };
 
 /** A connection that is silent for this long gets TCP keep-alive probes, which detect a client that has gone. */
@@ -65,20 +68,20 @@ export function logOperations({ files, accessWatch, openRequests, closing }: Rou
     openRequests.openUntilClosed(follows ? 'log_follower' : 'download', caller.userId, reply);
     const signal = follows ? accessWatch.signal(request, reply, closing) : requestSignal(reply, closing);
     const source = { owner, user: caller.userId, project: toProject(params), jobId: params.job_id };
-    const log = await files.openLog({ ...source, stream, signal });
+    const output = await files.openLog({ ...source, stream, signal });
     const lastEventId = headers['last-event-id'];
     const from = lastEventId === undefined ? offset : Number(lastEventId);
-    if (from > log.size && !follows) throw beyondEnd(from, log.size);
+    if (from > output.size && !follows) throw beyondEnd(from, output.size);
     const checkAccess = accessWatch.createCheck(request);
-    const chunks = () => (follows ? withAccessCheck(log.follow(from), checkAccess) : log.read(from));
+    const chunks = () => (follows ? withAccessCheck(output.follow(from), checkAccess) : output.read(from));
     if (!acceptsEventStream(request)) {
       // A client reads the length by HEAD, and begins near the end of a long log.
-      if (method === 'HEAD' && !follows) reply.header('content-length', log.size - from);
+      if (method === 'HEAD' && !follows) reply.header('content-length', output.size - from);
       return sendText(reply, chunks, signal);
     }
     // 204 tells an EventSource not to reconnect.
-    if (lastEventId !== undefined && log.isComplete && from >= log.size) return reply.code(204).send();
-    const isWhole = () => !signal.aborted && (follows || log.isComplete);
+    if (lastEventId !== undefined && output.isComplete && from >= output.size) return reply.code(204).send();
+    const isWhole = () => !signal.aborted && (follows || output.isComplete);
     return sendEvents(reply, closing, () => toLogEvents(chunks(), from, isWhole));
   };
 
@@ -87,20 +90,14 @@ export function logOperations({ files, accessWatch, openRequests, closing }: Rou
       route: 'GET /jobs/{hpc}/{project_name}/{job_id}/log/',
       access: own('files.read'),
       summary: 'Your job: its output',
-      description: logDescription,
-      query: logQuery,
-      headers: logHeaders,
-      responses: logResponses,
+      ...log,
       handler: (request, reply) => sendLog(request, reply, request.caller.userId),
     }),
     getJobLogOfAnyUser: operation({
       route: 'GET /admin/jobs/{hpc}/{project_name}/{job_id}/log/',
       access: others('files.read'),
       summary: 'Job of any user: its output',
-      description: logDescription,
-      query: logQuery,
-      headers: logHeaders,
-      responses: logResponses,
+      ...log,
       handler: (request, reply) => sendLog(request, reply, undefined),
     }),
   });

@@ -8,8 +8,8 @@ import { sendVersioned } from '../response/send.ts';
 import type { RouteContext } from './context.ts';
 
 const description = '`time_left` is in seconds of the charging unit of the system, `space_left` in KB (1,000 bytes).';
-const quotaList = versioned(Type.Array(QuotaSchema), 'The quotas, by descending project.');
-const oneQuota = versioned(QuotaSchema, 'The quota.');
+const quotaList = { description, responses: versioned(Type.Array(QuotaSchema), 'The quotas, by descending project.') };
+const oneQuota = { description, responses: versioned(QuotaSchema, 'The quota.') };
 
 /** The caller's own quotas (4.3 of the interface); for administrators those of a user (4.4) and of all users. */
 export function quotaOperations({ accounting, access }: RouteContext) {
@@ -21,24 +21,21 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       route: 'GET /quotas/',
       access: own('quotas.read'),
       summary: 'Your quotas on all systems',
-      description,
-      responses: quotaList,
+      ...quotaList,
       handler: (request, reply) => list(request, reply, request.caller.userId, {}),
     }),
     listQuotasOnSystem: operation({
       route: 'GET /quotas/{hpc}/',
       access: own('quotas.read'),
       summary: 'Your quotas on one system',
-      description,
-      responses: quotaList,
+      ...quotaList,
       handler: (request, reply) => list(request, reply, request.caller.userId, toScope(request.params)),
     }),
     getQuota: operation({
       route: 'GET /quotas/{hpc}/{project_name}/',
       access: own('quotas.read'),
       summary: 'Your quota in one project',
-      description,
-      responses: oneQuota,
+      ...oneQuota,
       handler: async (request, reply) => {
         const { userId } = request.caller;
         return sendVersioned(request, reply, userId, await accounting.readQuota(userId, toProject(request.params)));
@@ -49,16 +46,14 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       route: 'GET /admin/quotas/{user_id}/',
       access: others('quotas.read'),
       summary: 'Quotas of a user on all systems',
-      description,
-      responses: quotaList,
+      ...quotaList,
       handler: async (request, reply) => list(request, reply, await access.requireUser(request.params.user_id), {}),
     }),
     listQuotasOnSystemOfUser: operation({
       route: 'GET /admin/quotas/{user_id}/{hpc}/',
       access: others('quotas.read'),
       summary: 'Quotas of a user on one system',
-      description,
-      responses: quotaList,
+      ...quotaList,
       handler: async (request, reply) =>
         list(request, reply, await access.requireUser(request.params.user_id), toScope(request.params)),
     }),
@@ -66,8 +61,7 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       route: 'GET /admin/quotas/{user_id}/{hpc}/{project_name}/',
       access: others('quotas.read'),
       summary: 'Quota of a user in one project',
-      description,
-      responses: oneQuota,
+      ...oneQuota,
       handler: async (request, reply) => {
         const userId = await access.requireUser(request.params.user_id);
         return sendVersioned(request, reply, userId, await accounting.readQuota(userId, toProject(request.params)));
@@ -77,9 +71,8 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       route: 'GET /admin/quotas/',
       access: others('quotas.read'),
       summary: 'Quotas of all users',
-      description,
+      ...quotaList,
       query: scopeQuery,
-      responses: quotaList,
       handler: (request, reply) => list(request, reply, undefined, toScope(request.query)),
     }),
   });

@@ -8,6 +8,7 @@ import {
   WebhookWithSecretSchema,
 } from '../../contract/webhook.ts';
 import { operation, operations, others, own } from '../operation.ts';
+import { pageQuery } from '../request/list-query.ts';
 import type { RouteContext } from './context.ts';
 
 const webhook = { 200: WebhookSchema };
@@ -84,19 +85,10 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       access: own('webhooks.read'),
       summary: 'List deliveries, newest first',
       description: 'With the result of the last attempt. Deliveries are kept as long as their events.',
-      query: {
-        limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
-        before: Type.Optional(
-          Type.Integer({
-            minimum: 1,
-            maximum: Number.MAX_SAFE_INTEGER,
-            description: 'Only deliveries with a smaller id, for the next page.',
-          }),
-        ),
-      },
+      query: pageQuery('deliveries', 1000, '100'),
       responses: { 200: Type.Array(DeliverySchema) },
-      handler: ({ caller, params, query }) =>
-        webhooks.listDeliveries(caller.userId, params.webhook_id, query.limit, query.before),
+      handler: ({ caller, params, query: { limit = 100, before } }) =>
+        webhooks.listDeliveries(caller.userId, params.webhook_id, limit, before),
     }),
     getDelivery: operation({
       route: 'GET /webhooks/{webhook_id}/deliveries/{delivery_id}/',
