@@ -15,7 +15,9 @@ const reason = Type.String({
   pattern: patterns.reason.pattern,
   description: 'Reason, recorded permanently.',
 });
-const amount = Type.Integer({ minimum: 1, maximum: 1e12, description: 'Seconds of time, or KB of space.' });
+const quantity = (minimum: number, description: string, options: { default?: number } = {}) =>
+  Type.Integer({ minimum, maximum: 1e12, description, ...options });
+const amount = quantity(1, 'Seconds of time, or KB of space.');
 const kind = Type.Enum(['top_up', 'withdraw']);
 const user = Type.String({ pattern: patterns.user.pattern });
 const memberStatus = Type.Enum(['active', 'removed', 'banned']);
@@ -46,7 +48,7 @@ export const TransferBody = requestBody(
 );
 
 export const RefundBody = requestBody(
-  { job_id: Type.String(), amount: Type.Integer({ minimum: 1, maximum: 1e12, description: 'Seconds.' }), reason },
+  { job_id: Type.String(), amount: quantity(1, 'Seconds.'), reason },
   { job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10', amount: 360, reason: 'the file system was down' },
 );
 
@@ -54,13 +56,8 @@ export const PeriodBody = requestBody(
   {
     starts: Type.Optional(Type.String({ format: 'date-time', description: 'ISO 8601. Default: now.' })),
     ends: Type.Optional(Type.String({ format: 'date-time', description: 'ISO 8601. Default: no end.' })),
-    member_seconds: Type.Integer({ minimum: 0, maximum: 1e12, description: 'Seconds for each member.' }),
-    reserve_seconds: Type.Integer({
-      minimum: 0,
-      maximum: 1e12,
-      default: 0,
-      description: 'Seconds for the reserve of the pool.',
-    }),
+    member_seconds: quantity(0, 'Seconds for each member.'),
+    reserve_seconds: quantity(0, 'Seconds for the reserve of the pool.', { default: 0 }),
     reason,
   },
   { ends: '2027-01-01T00:00:00Z', member_seconds: 3_600_000, reason: 'grant of the next year' },
@@ -85,13 +82,8 @@ export const ProjectBody = requestBody(
   {
     name: Type.String({ pattern: patterns.projectName.pattern }),
     auto_join: Type.Boolean({ default: false, description: 'Whether every user becomes a member automatically.' }),
-    grant_time_seconds: Type.Integer({
-      minimum: 0,
-      maximum: 1e12,
-      default: 0,
-      description: 'Seconds for each new member.',
-    }),
-    grant_space_kb: Type.Integer({ minimum: 0, maximum: 1e12, default: 0, description: 'KB for each new member.' }),
+    grant_time_seconds: quantity(0, 'Seconds for each new member.', { default: 0 }),
+    grant_space_kb: quantity(0, 'KB for each new member.', { default: 0 }),
     reason,
   },
   { name: 'climate', grant_time_seconds: 3_600_000, reason: 'new in the group' },

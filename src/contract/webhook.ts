@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import { type DeliveryResult, deliveryResults, type WebhookDisabler } from '../domain/webhook.ts';
+import { type Delivery, deliveryResults, type Webhook } from '../domain/webhook.ts';
 import { EventTypeSchema, testEventType } from './event.ts';
 import {
   namedObject,
@@ -117,20 +117,7 @@ export const DeliverySchema = namedObject(
   },
 );
 
-export interface WebhookFields {
-  id: number;
-  userId: string;
-  url: string;
-  description: string;
-  kinds: string[];
-  createdAt: number;
-  failingSince: number | null;
-  disabledAt: number | null;
-  disabledReason: string | null;
-  disabledBy: WebhookDisabler | null;
-}
-
-export function publicWebhook(webhook: WebhookFields): Static<typeof WebhookSchema> {
+export function publicWebhook(webhook: Webhook): Static<typeof WebhookSchema> {
   return {
     id: webhook.id,
     user: webhook.userId,
@@ -146,19 +133,7 @@ export function publicWebhook(webhook: WebhookFields): Static<typeof WebhookSche
   };
 }
 
-export interface DeliveryFields {
-  id: number;
-  event: { seq: number; kind: string } | null;
-  state: 'pending' | 'delivered' | 'failed';
-  createdAt: number;
-  dueAt: number;
-  tries: number;
-  lastAt: number | null;
-  lastResult: DeliveryResult | null;
-  lastError: string | null;
-}
-
-export function publicDelivery(delivery: DeliveryFields): Static<typeof DeliverySchema> {
+export function publicDelivery(delivery: Delivery): Static<typeof DeliverySchema> {
   return {
     id: delivery.id,
     message_id: toMessageId(delivery.id),

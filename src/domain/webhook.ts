@@ -1,3 +1,31 @@
+export interface Webhook {
+  id: number;
+  userId: string;
+  url: string;
+  description: string;
+  /** The kinds of events that the webhook receives; `*` for all. */
+  kinds: string[];
+  createdAt: number;
+  failingSince: number | null;
+  disabledAt: number | null;
+  disabledReason: string | null;
+  disabledBy: WebhookDisabler | null;
+}
+
+/** The delivery of one event to one webhook. */
+export interface Delivery {
+  id: number;
+  /** Null for a test delivery. */
+  event: { seq: number; kind: string } | null;
+  state: 'pending' | 'delivered' | 'failed';
+  createdAt: number;
+  dueAt: number;
+  tries: number;
+  lastAt: number | null;
+  lastResult: DeliveryResult | null;
+  lastError: string | null;
+}
+
 /** The party that disabled a webhook. Only an administrator can enable one that an administrator has disabled. */
 export type WebhookDisabler = 'administrator' | 'bursar';
 

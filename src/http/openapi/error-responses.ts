@@ -66,21 +66,11 @@ const errorResponses: Record<string, ErrorResponse> = {
 /** For the components of the document. */
 export const errorComponents = () =>
   Object.fromEntries(
-    Object.entries(errorResponses).map(
-      ([
-        name,
-        {
-          description,
-          headers,
-          example: [code, detail],
-        },
-      ]) => {
-        const { body } = toProblem(new BursarError(code, detail), '2486fc51-56d2-4aa0-9cc1-c0392e44d738');
-        const problem = { schema: ProblemSchema, example: JSON.parse(body) };
-        const content = { 'application/problem+json': problem };
-        return [name, { description, headers: toHeaderReferences(headers), content }];
-      },
-    ),
+    Object.entries(errorResponses).map(([name, { description, headers, example }]) => {
+      const { body } = toProblem(new BursarError(...example), '2486fc51-56d2-4aa0-9cc1-c0392e44d738');
+      const content = { 'application/problem+json': { schema: ProblemSchema, example: JSON.parse(body) } };
+      return [name, { description, headers: toHeaderReferences(headers), content }];
+    }),
   );
 
 /** For an operation: by status. */

@@ -105,8 +105,8 @@ export interface Problem {
 
 /** The response for an error. An error without a public code is a bug of ours, and its message is not sent. */
 export function toProblem(error: unknown, requestId: string): Problem {
-  const publicError = error instanceof BursarError && isPublic(error.code) ? error : undefined;
-  const code: PublicCode = publicError && isPublic(publicError.code) ? publicError.code : 'internal';
+  const publicError = error instanceof BursarError && Object.hasOwn(statusByCode, error.code) ? error : undefined;
+  const code = (publicError?.code ?? 'internal') as PublicCode;
   const status = statusByCode[code];
   const title = errorTitles[code];
   const detail =
@@ -120,11 +120,7 @@ export function toProblem(error: unknown, requestId: string): Problem {
     detail,
     request_id: requestId,
     ...publicError?.details,
-    ...(publicError && publicError.fields.length > 0 ? { errors: publicError.fields } : {}),
+    ...(publicError && publicError.fields.length > 0 && { errors: publicError.fields }),
   });
   return { status, title, detail, body };
-}
-
-function isPublic(code: ErrorCode): code is PublicCode {
-  return Object.hasOwn(statusByCode, code);
 }

@@ -21,12 +21,20 @@ export function toRequestError(error: FastifyError): unknown {
 
 /** Sends an error in the form that the route declares. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): Problem {
-  const { route } = request.routeOptions.config;
-  if (route?.errors === 'page') return sendErrorPage(error, request.id, reply);
+  const { errors } = request.routeOptions.config.route ?? {};
   const isInvalid = error instanceof BursarError && error.code === 'invalid_body';
-  if (route?.errors !== 'oauth' || !isInvalid) return sendProblem(error, request.id, reply);
+  if (errors !== 'page' && !(errors === 'oauth' && isInvalid)) return sendProblem(error, request.id, reply);
   const problem = toProblem(error, request.id);
-  sendJson(reply, problem.status, JSON.stringify({ error: 'invalid_request', error_description: problem.detail }));
+  const { status, title, detail } = problem;
+  if (errors === 'oauth') {
+    sendJson(reply, status, JSON.stringify({ error: 'invalid_request', error_description: detail }));
+  } else {
+    sendRetryAfter(reply, status, error);
+    const body = html`<p>${detail}</p>
+<p><a href="/sign-in/">Sign in</a></p>
+<p>Request <code>${request.id}</code></p>`;
+    sendPage(reply, status, { title, body });
+  }
   return problem;
 }
 
@@ -36,21 +44,9 @@ export function sendProblem(error: unknown, requestId: string, reply: FastifyRep
   const challenge = toChallenge(problem.status, error);
   if (challenge !== undefined) reply.header('www-authenticate', challenge);
   sendRetryAfter(reply, problem.status, error);
-  // Also for errors before the first hook.
+  // Errors before the first hook need them too.
   reply.header('x-request-id', requestId).header('x-content-type-options', 'nosniff');
   sendJson(reply, problem.status, problem.body, 'application/problem+json');
-  return problem;
-}
-
-/** Sends an error as a page, for people. */
-function sendErrorPage(error: unknown, requestId: string, reply: FastifyReply): Problem {
-  const problem = toProblem(error, requestId);
-  const { title, detail } = problem;
-  sendRetryAfter(reply, problem.status, error);
-  const body = html`<p>${detail}</p>
-<p><a href="/sign-in/">Sign in</a></p>
-<p>Request <code>${requestId}</code></p>`;
-  sendPage(reply, problem.status, { title, body });
   return problem;
 }
 

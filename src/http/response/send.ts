@@ -5,9 +5,15 @@ import type { VersionedJson } from '../../services/versioned.ts';
 import { nextLink } from '../request/list-query.ts';
 import { matchesEtag } from '../request/preconditions.ts';
 
-/** Sends JSON text as it is. */
+const maxStringLength = 8192;
+
+/**
+ * Sends JSON text as it is. Node sends a string with the headers in one write, which is cheaper for a short response. A long one
+ * would be copied. Fastify adds a charset to the type of a string, unless the reply has a serializer.
+ */
 export function sendJson(reply: FastifyReply, status: number, json: string, type = 'application/json'): FastifyReply {
-  return reply.code(status).header('content-type', type).send(Buffer.from(json));
+  reply.code(status).header('content-type', type);
+  return json.length <= maxStringLength ? reply.serializer(String).send(json) : reply.send(Buffer.from(json));
 }
 
 /** Sends only the headers. An empty stream keeps Fastify from adding a Content-Length to a HEAD response. */
@@ -28,27 +34,17 @@ export async function sendVersioned(
   const etag = toEtag(`${formatVersion} ${owner ?? 'everybody'} ${request.url} ${version}`);
   if (sendNotModified(request, reply, etag)) return reply;
   const content = await body();
-  reply.header('content-type', 'application/json');
-  if ('chunks' in content) return reply.send(Readable.from(content.chunks, { objectMode: false }));
+  if ('chunks' in content) {
+    reply.header('content-type', 'application/json');
+    return reply.send(Readable.from(content.chunks, { objectMode: false }));
+  }
   if (content.nextAfterId !== undefined) reply.header('link', nextLink(request, content.nextAfterId));
-  return sendText(reply, content.json);
+  return sendJson(reply, 200, content.json);
 }
 
 /** Sends JSON whose entity tag is made from the text itself, or 304. */
 export function sendTagged(request: FastifyRequest, reply: FastifyReply, json: string): FastifyReply {
-  if (sendNotModified(request, reply, toEtag(json))) return reply;
-  reply.header('content-type', 'application/json');
-  return sendText(reply, json);
-}
-
-const maxStringLength = 8192;
-
-/**
- * Node sends a string with the headers in one write, which is cheaper for a short response. A long one would be copied.
- * Fastify adds a charset to the type of a string, unless the reply has a serializer.
- */
-function sendText(reply: FastifyReply, json: string): FastifyReply {
-  return json.length <= maxStringLength ? reply.serializer(String).send(json) : reply.send(Buffer.from(json));
+  return sendNotModified(request, reply, toEtag(json)) ? reply : sendJson(reply, 200, json);
 }
 
 function toEtag(text: string): string {

@@ -5,8 +5,11 @@ import { pageQuery } from '../request/list-query.ts';
 import type { RouteContext } from './context.ts';
 
 const sessionList = { 200: Type.Array(SessionSchema) };
-const listDescription = 'Also expired and revoked ones. No list shows a token itself.';
-const tokenQuery = pageQuery('tokens', 200, '100');
+const tokenList = {
+  description: 'Also expired and revoked ones. No list shows a token itself.',
+  query: pageQuery('tokens', 200, '100'),
+  responses: { 200: Type.Array(TokenSchema) },
+};
 
 /** The account, tokens and sessions of the caller; the tokens and sessions of any user, for those who may end them. */
 export const accountOperations = ({ account, sessions, access }: RouteContext) =>
@@ -23,9 +26,7 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       route: 'GET /me/tokens/',
       access: own('tokens.read'),
       summary: 'List your tokens, newest first',
-      description: listDescription,
-      query: tokenQuery,
-      responses: { 200: Type.Array(TokenSchema) },
+      ...tokenList,
       handler: ({ caller, query }) => account.listTokens(caller.userId, query),
     }),
     createToken: operation({
@@ -77,9 +78,7 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       route: 'GET /admin/users/{user_id}/tokens/',
       access: others('tokens.read'),
       summary: 'Tokens of a user',
-      description: listDescription,
-      query: tokenQuery,
-      responses: { 200: Type.Array(TokenSchema) },
+      ...tokenList,
       handler: async ({ params, query }) => account.listTokens(await access.requireUser(params.user_id), query),
     }),
     revokeTokensOfUser: operation({

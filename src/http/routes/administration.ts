@@ -21,9 +21,15 @@ import type { RouteContext } from './context.ts';
 
 const grantDescription =
   'Returns the accounts that have changed, or the new period. The action is recorded in the audit trail.';
-const changedAccounts = { 201: Type.Array(AccountSchema) };
-const projectList = { 200: Type.Array(ProjectSchema) };
-const listDescription = 'All projects, including closed ones.';
+const grant = {
+  description: grantDescription,
+  key: 'required',
+  responses: { 201: Type.Array(AccountSchema) },
+} as const;
+const projectList = {
+  description: 'All projects, including closed ones.',
+  responses: { 200: Type.Array(ProjectSchema) },
+};
 
 function toCommand<Body>({ caller, idempotency, body }: CallerRequest & { body: Body }): AdminCommand<Body> {
   if (idempotency === null) throw new Error('the operation does not require a key');
@@ -37,30 +43,24 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       route: 'POST /admin/grants/{hpc}/{project_name}/',
       access: others('projects.write'),
       summary: 'Change the unallocated part of the pool',
-      description: grantDescription,
-      key: 'required',
+      ...grant,
       body: PoolGrantBody,
-      responses: changedAccounts,
       handler: (request) => admin.changePool(toProject(request.params), toCommand(request)),
     }),
     transferGrant: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/transfers/',
       access: others('grants.write'),
       summary: 'Move a grant between members',
-      description: grantDescription,
-      key: 'required',
+      ...grant,
       body: TransferBody,
-      responses: changedAccounts,
       handler: (request) => admin.transfer(toProject(request.params), toCommand(request)),
     }),
     refundJob: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/refunds/',
       access: others('projects.write'),
       summary: 'Refund charged time of a job',
-      description: grantDescription,
-      key: 'required',
+      ...grant,
       body: RefundBody,
-      responses: changedAccounts,
       handler: (request) => admin.refund(toProject(request.params), toCommand(request)),
     }),
     openPeriod: operation({
@@ -77,10 +77,8 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       route: 'POST /admin/grants/{hpc}/{project_name}/members/{user_id}/',
       access: others('grants.write'),
       summary: "Change a member's quota",
-      description: grantDescription,
-      key: 'required',
+      ...grant,
       body: CapGrantBody,
-      responses: changedAccounts,
       handler: async (request) => {
         const { params, body, isManager } = request;
         if (isManager && body.source !== 'pool') {
@@ -95,16 +93,14 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       route: 'GET /admin/projects/',
       access: others('projects.read'),
       summary: 'List projects',
-      description: listDescription,
-      responses: projectList,
+      ...projectList,
       handler: () => admin.listProjects({}),
     }),
     listProjectsOnSystem: operation({
       route: 'GET /admin/projects/{hpc}/',
       access: others('projects.read'),
       summary: 'List projects on one system',
-      description: listDescription,
-      responses: projectList,
+      ...projectList,
       handler: ({ params }) => admin.listProjects(toScope(params)),
     }),
     createProject: operation({

@@ -51,6 +51,7 @@ export function eventOperations(context: RouteContext) {
   const { events, access, heartbeatMs, accessWatch, openRequests, closing } = context;
 
   const send = async (request: EventRequest, reply: FastifyReply, userId: string) => {
+    openRequests.openUntilClosed('event_listener', request.caller.userId, reply);
     const log = await events.open(userId, toPosition(request), accessWatch.createCheck(request));
     const signal = accessWatch.signal(request, reply, closing);
     if (wantsStream(request)) return sendEventStream(reply, signal, heartbeatMs, log.follow);
@@ -65,20 +66,14 @@ export function eventOperations(context: RouteContext) {
       access: own('events.read'),
       summary: 'Your events, as they happen',
       ...eventLog,
-      handler: (request, reply) => {
-        openRequests.openUntilClosed('event_listener', request.caller.userId, reply);
-        return send(request, reply, request.caller.userId);
-      },
+      handler: (request, reply) => send(request, reply, request.caller.userId),
     }),
     listEventsOfUser: operation({
       route: 'GET /admin/events/{user_id}/',
       access: others('events.read'),
       summary: 'Events of a user, as they happen',
       ...eventLog,
-      handler: async (request, reply) => {
-        openRequests.openUntilClosed('event_listener', request.caller.userId, reply);
-        return send(request, reply, await access.requireUser(request.params.user_id));
-      },
+      handler: async (request, reply) => send(request, reply, await access.requireUser(request.params.user_id)),
     }),
   });
 }

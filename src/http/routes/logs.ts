@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { patterns } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
@@ -71,10 +71,13 @@ export function logOperations({ files, accessWatch, openRequests, closing }: Rou
     const output = await files.openLog({ ...source, stream, signal });
     const lastEventId = headers['last-event-id'];
     const from = lastEventId === undefined ? offset : Number(lastEventId);
-    if (from > output.size && !follows) throw beyondEnd(from, output.size);
+    if (from > output.size && !follows) {
+      const message = `The offset ${from} is beyond the end of the log, which has ${output.size} bytes now. Use a smaller offset, or follow=1.`;
+      throw new BursarError('range_not_satisfiable', message);
+    }
     const checkAccess = accessWatch.createCheck(request);
     const chunks = () => (follows ? withAccessCheck(output.follow(from), checkAccess) : output.read(from));
-    if (!acceptsEventStream(request)) {
+    if (!/\btext\/event-stream\b/.test(headers.accept ?? '')) {
       // A client reads the length by HEAD, and begins near the end of a long log.
       if (method === 'HEAD' && !follows) reply.header('content-length', output.size - from);
       return sendText(reply, chunks, signal);
@@ -103,8 +106,6 @@ export function logOperations({ files, accessWatch, openRequests, closing }: Rou
   });
 }
 
-const acceptsEventStream = (request: FastifyRequest) => /\btext\/event-stream\b/.test(request.headers.accept ?? '');
-
 /** Ends with an error if the caller may no longer read the log. */
 async function* withAccessCheck(
   chunks: AsyncIterable<Buffer>,
@@ -114,13 +115,6 @@ async function* withAccessCheck(
     await checkAccess();
     yield chunk;
   }
-}
-
-function beyondEnd(offset: number, size: number): BursarError {
-  return new BursarError(
-    'range_not_satisfiable',
-    `The offset ${offset} is beyond the end of the log, which has ${size} bytes now. Use a smaller offset, or follow=1.`,
-  );
 }
 
 /** Closes the connection. HTTP/1.0 has no chunks, so that only a reset shows that the end is missing. */

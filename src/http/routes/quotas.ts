@@ -16,6 +16,9 @@ export function quotaOperations({ accounting, access }: RouteContext) {
   const list = async (request: RouteRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
     sendVersioned(request, reply, owner, await accounting.listQuotas(owner, scope));
 
+  const read = async (request: RouteRequest<'/{hpc}/{project_name}/'>, reply: FastifyReply, userId: string) =>
+    sendVersioned(request, reply, userId, await accounting.readQuota(userId, toProject(request.params)));
+
   return operations('quotas', {
     listQuotas: operation({
       route: 'GET /quotas/',
@@ -36,10 +39,7 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       access: own('quotas.read'),
       summary: 'Your quota in one project',
       ...oneQuota,
-      handler: async (request, reply) => {
-        const { userId } = request.caller;
-        return sendVersioned(request, reply, userId, await accounting.readQuota(userId, toProject(request.params)));
-      },
+      handler: (request, reply) => read(request, reply, request.caller.userId),
     }),
 
     listQuotasOfUser: operation({
@@ -62,10 +62,7 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       access: others('quotas.read'),
       summary: 'Quota of a user in one project',
       ...oneQuota,
-      handler: async (request, reply) => {
-        const userId = await access.requireUser(request.params.user_id);
-        return sendVersioned(request, reply, userId, await accounting.readQuota(userId, toProject(request.params)));
-      },
+      handler: async (request, reply) => read(request, reply, await access.requireUser(request.params.user_id)),
     }),
     listQuotasOfAllUsers: operation({
       route: 'GET /admin/quotas/',

@@ -79,10 +79,7 @@ export function signInRoutes(context: RouteContext) {
     page({
       route: 'GET /sign-in/start/',
       noStore: true,
-      query: {
-        issuer: Type.String({ maxLength: 2000 }),
-        return_to: Type.Optional(Type.String({ maxLength: 2000 })),
-      },
+      query: { issuer: Type.String({ maxLength: 2000 }), return_to: returnTo },
       handler: async (request, reply) => {
         const { issuer, return_to: target } = request.query;
         const returnTo = toLocalPath(target, startPage);

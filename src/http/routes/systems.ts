@@ -6,7 +6,12 @@ import type { RouteContext } from './context.ts';
 
 const description = 'The allowed content of a Payload, and whether the system accepts and runs jobs now.';
 const adminDescription = 'Like `/hpc/`, but `detail` has the error of the scheduler, with its paths and remedies.';
-const pauseDescription = 'A paused system answers submissions with 503. Its submitted jobs continue.';
+const pause = {
+  access: others('systems.pause'),
+  description: 'A paused system answers submissions with 503. Its submitted jobs continue.',
+  body: ReasonBody,
+  responses: { 200: SystemSchema },
+};
 
 /** The HPC systems with their limits, tools and health. Operators see the errors of schedulers, and pause systems. */
 export const systemOperations = ({ systems }: RouteContext) =>
@@ -46,21 +51,15 @@ export const systemOperations = ({ systems }: RouteContext) =>
     }),
     pauseSystem: operation({
       route: 'POST /admin/systems/{hpc}/pause/',
-      access: others('systems.pause'),
+      ...pause,
       summary: 'Pause a system',
-      description: pauseDescription,
-      body: ReasonBody,
-      responses: { 200: SystemSchema },
       handler: async ({ caller, params, body, idempotency }) =>
         (await systems.pause(caller, params.hpc, body.reason, idempotency))[0],
     }),
     resumeSystem: operation({
       route: 'POST /admin/systems/{hpc}/resume/',
-      access: others('systems.pause'),
+      ...pause,
       summary: 'Resume a system',
-      description: pauseDescription,
-      body: ReasonBody,
-      responses: { 200: SystemSchema },
       handler: async ({ caller, params, body, idempotency }) =>
         (await systems.resume(caller, params.hpc, body.reason, idempotency))[0],
     }),

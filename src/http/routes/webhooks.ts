@@ -12,8 +12,10 @@ import { pageQuery } from '../request/list-query.ts';
 import type { RouteContext } from './context.ts';
 
 const webhook = { 200: WebhookSchema };
-const webhookList = { 200: Type.Array(WebhookSchema) };
-const listDescription = 'With their state. No list shows a secret.';
+const webhookList = {
+  description: 'With their state. No list shows a secret.',
+  responses: { 200: Type.Array(WebhookSchema) },
+};
 
 /** URLs that a user registers to receive events. Operators list, disable and enable those of all users. */
 export const webhookOperations = ({ webhooks, access }: RouteContext) =>
@@ -22,8 +24,7 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       route: 'GET /webhooks/',
       access: own('webhooks.read'),
       summary: 'List your webhooks',
-      description: listDescription,
-      responses: webhookList,
+      ...webhookList,
       handler: ({ caller }) => webhooks.list(caller.userId),
     }),
     createWebhook: operation({
@@ -112,16 +113,14 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       route: 'GET /admin/webhooks/{user_id}/',
       access: others('webhooks.read'),
       summary: 'Webhooks of a user',
-      description: listDescription,
-      responses: webhookList,
+      ...webhookList,
       handler: async ({ params }) => webhooks.list(await access.requireUser(params.user_id)),
     }),
     listWebhooksOfAllUsers: operation({
       route: 'GET /admin/webhooks/',
       access: others('webhooks.read'),
       summary: 'Webhooks of all users',
-      description: listDescription,
-      responses: webhookList,
+      ...webhookList,
       handler: () => webhooks.list(undefined),
     }),
     disableWebhook: operation({

@@ -40,22 +40,17 @@ export function readCertificate(files: CertificateFiles): Certificate {
   const cert = readPem('server.tls.certificate', files.certificate);
   const key = readPem('server.tls.key', files.key);
   refuseReadableKey(files.key);
-  const parsed = attempt(`${certFile} is not a certificate in PEM format.`, () => new X509Certificate(cert));
-  const parsedKey = attempt(`${keyFile} is not a private key in PEM format without a passphrase.`, () =>
-    createPrivateKey(key),
-  );
-  if (!parsed.checkPrivateKey(parsedKey)) {
-    throw new BursarError(
-      'invalid_config',
+  const notPem = `${certFile} is not a certificate in PEM format`;
+  const parsed = attempt(notPem, () => new X509Certificate(cert));
+  const notKey = `${keyFile} is not a private key in PEM format without a passphrase`;
+  if (!parsed.checkPrivateKey(attempt(notKey, () => createPrivateKey(key)))) {
+    const message =
       `The key ${keyFile} does not belong to the first certificate in ${certFile}. Use the files of one certificate. In a ` +
-        'chain, the certificate of this server comes first.',
-    );
+      'chain, the certificate of this server comes first.';
+    throw new BursarError('invalid_config', message);
   }
   const options: SecureContextOptions = { cert, key, ciphers, minVersion: 'TLSv1.2' };
-  attempt(
-    (reason) => `OpenSSL refuses the certificate ${certFile}: ${reason}`,
-    () => createSecureContext(options),
-  );
+  attempt(`OpenSSL refuses the certificate ${certFile}`, () => createSecureContext(options));
   return {
     options,
     names: parsed.subjectAltName ?? parsed.subject,
@@ -65,10 +60,7 @@ export function readCertificate(files: CertificateFiles): Certificate {
 }
 
 const readPem = (setting: string, file: string) =>
-  attempt(
-    (reason) => `Cannot read ${setting} ${resolve(file)}: ${reason}`,
-    () => readFileSync(file, 'utf8'),
-  );
+  attempt(`Cannot read ${setting} ${resolve(file)}`, () => readFileSync(file, 'utf8'));
 
 /** Members of a group may read it: distributions give keys to a group such as ssl-cert. */
 function refuseReadableKey(file: string): void {
@@ -77,13 +69,12 @@ function refuseReadableKey(file: string): void {
   throw new BursarError('invalid_config', message);
 }
 
-function attempt<T>(describe: string | ((reason: string) => string), run: () => T): T {
+function attempt<T>(problem: string, run: () => T): T {
   try {
     return run();
   } catch (cause) {
-    const message =
-      typeof describe === 'string' ? describe : describe(cause instanceof Error ? cause.message : String(cause));
-    throw new BursarError('invalid_config', message, { cause });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new BursarError('invalid_config', `${problem}: ${reason}`, { cause });
   }
 }
 

@@ -26,7 +26,11 @@ export function createConnectionErrorHandler(log: FastifyBaseLogger, socketOf: (
     }
     const plainSocket = error.code === 'ERR_SSL_HTTP_REQUEST' ? socketOf(socket) : undefined;
     if (plainSocket?.writable) {
-      rejectPlainHttp(plainSocket);
+      // The client of a request without TLS to a port with TLS understands a response without TLS.
+      plainSocket.on('error', () => undefined);
+      plainSocket.resume();
+      const message = 'This port needs TLS. Use https:// instead of http://.';
+      reject(plainSocket, new BursarError('bad_request', message), {}, 'request without TLS rejected');
       return;
     }
     // There is no response to a failed handshake: TLS has sent its alert.
@@ -34,22 +38,16 @@ export function createConnectionErrorHandler(log: FastifyBaseLogger, socketOf: (
       socket.destroy();
       return;
     }
-    const requestId = randomUUID();
     // The error itself is not logged: it has the received bytes, which may include a token.
     const { code, message: reason } = error;
     rejected.add(socket);
-    const status = endWithProblem(socket, toParseError(error), requestId);
-    log.info({ address: socket.remoteAddress, reqId: requestId, status, code, reason }, 'malformed request rejected');
+    reject(socket, toParseError(error), { code, reason }, 'malformed request rejected');
   }
 
-  /** A request without TLS to a port with TLS: its client understands a response without TLS. */
-  function rejectPlainHttp(socket: Socket): void {
-    const requestId = randomUUID();
-    socket.on('error', () => undefined);
-    socket.resume();
-    const error = new BursarError('bad_request', 'This port needs TLS. Use https:// instead of http://.');
-    const status = endWithProblem(socket, error, requestId);
-    log.info({ address: socket.remoteAddress, reqId: requestId, status }, 'request without TLS rejected');
+  function reject(socket: Socket, error: BursarError, fields: object, message: string): void {
+    const reqId = randomUUID();
+    const status = endWithProblem(socket, error, reqId);
+    log.info({ address: socket.remoteAddress, reqId, status, ...fields }, message);
   }
 
   return {

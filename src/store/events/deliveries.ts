@@ -1,20 +1,8 @@
-import type { DeliveryResult } from '../../domain/webhook.ts';
+import type { Delivery } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import type { DeliveryState } from '../database/tables.ts';
-import type { EventRecord } from './events.ts';
 
-export interface DeliveryRecord {
-  id: number;
+export interface DeliveryRecord extends Delivery {
   webhookId: number;
-  /** Null for a test delivery. */
-  event: Pick<EventRecord, 'seq' | 'kind'> | null;
-  state: DeliveryState;
-  createdAt: number;
-  dueAt: number;
-  tries: number;
-  lastAt: number | null;
-  lastResult: DeliveryResult | null;
-  lastError: string | null;
 }
 
 function selectDeliveries(db: Db, webhookId: number) {

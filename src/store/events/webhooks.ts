@@ -1,21 +1,10 @@
 import { type Selectable, sql } from 'kysely';
-import type { WebhookDisabler } from '../../domain/webhook.ts';
+import type { Webhook, WebhookDisabler } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { Tables } from '../database/tables.ts';
 
-export interface WebhookRecord {
-  id: number;
-  userId: string;
-  url: string;
-  description: string;
-  /** The kinds of events that the webhook receives; `*` for all. */
-  kinds: string[];
-  createdAt: number;
+export interface WebhookRecord extends Webhook {
   secret: SecretState;
-  failingSince: number | null;
-  disabledAt: number | null;
-  disabledReason: string | null;
-  disabledBy: WebhookDisabler | null;
 }
 
 /** The secrets of a webhook are derived from these and the key of the installation. */
