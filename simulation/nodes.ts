@@ -1,7 +1,7 @@
 import { type EndRecord, type RecordedEnd, refusalExitCode } from '../src/domain/jobs/end-record.ts';
 import type { ReportedEnd } from '../src/domain/jobs/job.ts';
-import { outcomeForShellExitCode } from '../src/engines/batch/exit-outcome.ts';
 import type { EngineJob } from '../src/engines/engine.ts';
+import { outcomeForShellExitCode } from '../src/engines/exit-outcome.ts';
 
 /** A program on a node. */
 export interface Program {

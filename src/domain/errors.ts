@@ -131,3 +131,9 @@ export function assertNever(value: never): never {
 export function errnoCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
+
+/** Makes untrusted text safe for logs and terminals. */
+export function toPrintable(text: string, maxLength: number): string {
+  const start = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
+  return start.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, '?');
+}

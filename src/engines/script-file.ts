@@ -2,7 +2,6 @@ import { open, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { scriptErrors } from '../domain/jobs/start-file.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../files/file-system-errors.ts';
-import { firstLineError } from './job-messages.ts';
 
 /** `rejected` is the reason why the script cannot run. */
 export type ScriptFile = { path: string; firstLine: string } | { rejected: string };
@@ -63,3 +62,14 @@ export const isFile = (path: string) =>
   stat(path)
     .then((stats) => stats.isFile())
     .catch(() => false);
+
+/** Checks the first line of a script, which must name its interpreter. Returns null if it is valid. */
+export function firstLineError(script: string, firstLine: string): string | null {
+  if (!firstLine.startsWith('#!')) {
+    return `${script} does not name its interpreter: add a first line such as #!/bin/bash`;
+  }
+  if (firstLine.endsWith('\r')) {
+    return `${script} has Windows line endings: convert it to Unix line endings (dos2unix ${script})`;
+  }
+  return /^#!\s*$/.test(firstLine) ? `${script} names no interpreter after #!: write, for example, #!/bin/bash` : null;
+}

@@ -1,10 +1,9 @@
 import { basename } from 'node:path';
 import { baseEnvironment } from './base-environment.ts';
 import type { StartProcess } from './process.ts';
-import { runProcess } from './run-process.ts';
+import { runProcess, streamProcess } from './run-process.ts';
 import type { Shell } from './shell.ts';
 import { unavailableError } from './shell-errors.ts';
-import { streamProcess } from './stream-process.ts';
 
 export interface LocalShellOptions {
   /** Added to the base environment of every command. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { killGroup, type SpawnedProcess, spawnOptions } from './process-group.ts';
-import type { SpawnReport, SpawnRequest } from './spawn-connection.ts';
+import type { SpawnReport, SpawnRequest } from './spawn-client.ts';
 
 // The process that `createSpawnClient` uses. It imports little, so that it stays small: see there.
 

@@ -13,12 +13,11 @@ import {
   type RemoteStatus,
   wrapCommand,
 } from './remote-command.ts';
-import { runProcess } from './run-process.ts';
+import { runProcess, streamProcess } from './run-process.ts';
 import type { RunOptions, RunResult, Shell } from './shell.ts';
 import { connectionError, interruptedError, timeoutError, unavailableError } from './shell-errors.ts';
 import { createSshConnection } from './ssh-connection.ts';
 import { loginTimeoutMs, type SshTarget, sshArgv } from './ssh-target.ts';
-import { streamProcess } from './stream-process.ts';
 
 export interface SshShellOptions extends SshTarget {
   /** Added to the environment of the remote commands. */

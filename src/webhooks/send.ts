@@ -3,8 +3,13 @@ import type { IncomingMessage, RequestOptions } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { BursarError } from '../domain/errors.ts';
 import { type DeliveryResult, deliveryResults, toDeliveryResult } from '../domain/webhook.ts';
-import { type EndpointRules, isInAllowedNetwork, parseEndpointUrl } from './endpoint-url.ts';
-import type { ResolvedAddress, ResolveEndpoint } from './resolve-endpoint.ts';
+import {
+  type EndpointRules,
+  isInAllowedNetwork,
+  parseEndpointUrl,
+  type ResolvedAddress,
+  type ResolveEndpoint,
+} from './endpoint.ts';
 
 export interface SenderOptions {
   rules: EndpointRules;

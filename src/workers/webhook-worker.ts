@@ -18,9 +18,8 @@ import { insertEvent } from '../store/events/events.ts';
 import { disableWebhook, lockUserOfWebhooks, validGenerations } from '../store/events/webhooks.ts';
 import type { Span, Tracing } from '../tracing/tracing.ts';
 import { endpointPauseMs, retryDelayMs } from '../webhooks/retry-schedule.ts';
-import { deriveSecret, type SecretKey } from '../webhooks/secret-key.ts';
+import { deriveSecret, type SecretKey, signedHeaders } from '../webhooks/secrets.ts';
 import type { AttemptResult, SendRequest } from '../webhooks/send.ts';
-import { signedHeaders } from '../webhooks/signature.ts';
 import { type Logger, type Loop, startLoop } from './loop.ts';
 
 export interface WebhookWorkerDeps {

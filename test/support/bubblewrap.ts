@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, realpathSync, symlinkSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import type { BatchIsolation } from '../../src/engines/batch/resolve-isolation.ts';
+import type { BatchIsolation } from '../../src/engines/batch/backend.ts';
 import type { LocalSandbox } from '../../src/engines/local/sandbox.ts';
 import { probeBubblewrap } from '../../src/engines/sandbox/host.ts';
 

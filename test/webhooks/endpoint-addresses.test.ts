@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { isAllowedAddress, parseEndpointUrl } from '../../src/webhooks/endpoint-url.ts';
+import { isAllowedAddress, parseEndpointUrl } from '../../src/webhooks/endpoint.ts';
 import type { Caller } from '../support/api.ts';
 import { loadOpenApiContract, type Problem } from '../support/contract.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { deriveSecret, openSecretKey, toSecretKey } from '../../src/webhooks/secret-key.ts';
+import { deriveSecret, openSecretKey, toSecretKey } from '../../src/webhooks/secrets.ts';
 import { temporaryFolder } from '../files/temporary.ts';
 
 const key = toSecretKey(Buffer.alloc(32, 1).toString('base64'));

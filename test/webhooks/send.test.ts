@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import type { ResolvedAddress } from '../../src/webhooks/resolve-endpoint.ts';
+import type { ResolvedAddress } from '../../src/webhooks/endpoint.ts';
 import { createSender } from '../../src/webhooks/send.ts';
 import { freePorts } from '../support/ports.ts';
 

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
+import { maxInMemoryBytes } from '../../src/files/spool/spool.ts';
 import { createCaller, type Job } from '../support/api.ts';
 import { queryDatabase, withDatabase } from '../support/database.ts';
 import { jobPath, readOutput } from '../support/jobs.ts';

@@ -3,7 +3,7 @@ import { chunks } from '../../domain/chunks.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { EndRecord } from '../../domain/jobs/end-record.ts';
 import type { WorkspacePaths } from '../../files/workspaces/workspaces.ts';
-import { outcomeForShellExitCode } from './exit-outcome.ts';
+import { outcomeForShellExitCode } from '../exit-outcome.ts';
 import { type RunCommand, requireOutput } from './run-command.ts';
 import { readShellProgram } from './shell-program.ts';
 

@@ -2,8 +2,7 @@ import { posix } from 'node:path';
 import { BursarError } from '../../domain/errors.ts';
 import { scriptErrors } from '../../domain/jobs/start-file.ts';
 import type { RunResult } from '../../shell/shell.ts';
-import { firstLineError } from '../job-messages.ts';
-import { readScriptFile } from '../script-file.ts';
+import { firstLineError, readScriptFile } from '../script-file.ts';
 import type { BatchCommand } from './run-command.ts';
 import { readShellProgram, setVariables } from './shell-program.ts';
 

@@ -3,7 +3,7 @@ import { maxRefusalSeconds, refusalExitCode } from '../../domain/jobs/end-record
 import type { JobCommand } from '../../domain/jobs/job.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { type ArgumentGroup, isPrivateExpression, sandboxParts, systemPaths } from '../sandbox/arguments.ts';
-import type { BatchIsolation } from './resolve-isolation.ts';
+import type { BatchIsolation } from './backend.ts';
 import { readShellProgram, type ShellVariables, setVariables } from './shell-program.ts';
 
 const wrapperProgram = readShellProgram('wrapper.sh', import.meta.url);

@@ -2,8 +2,7 @@ import type { JobEnd } from '../../domain/jobs/job.ts';
 import { removeTree } from '../../files/workspaces/remove-tree.ts';
 import type { EngineJob } from '../engine.ts';
 import { scratchFolder } from './environment.ts';
-import { buildLostEnd, type JobLimits } from './job-end.ts';
-import { buildOverdueEnd, findOverdue } from './overdue-job.ts';
+import { buildLostEnd, buildOverdueEnd, findOverdue, type JobLimits } from './job-end.ts';
 import type { JobProcessSelector } from './process-table.ts';
 import { hasProcesses, killJob, signalProcess } from './processes.ts';
 import {

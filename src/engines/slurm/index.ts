@@ -1,10 +1,33 @@
-import { createBatchBackend } from '../batch/backend.ts';
-import { type BatchIsolation, resolveBatchIsolation } from '../batch/resolve-isolation.ts';
+import { type BatchIsolation, createBatchBackend, resolveBatchIsolation } from '../batch/backend.ts';
+import { createBatchEngine } from '../batch/engine.ts';
+import { type CommandOptions, createRunCommand } from '../batch/run-command.ts';
 import type { EngineDefinition } from '../definition.ts';
+import type { Engine } from '../engine.ts';
 import { checkSlurm } from './checks.ts';
-import { createSlurmEngine } from './engine.ts';
+import type { Accounting } from './sacct.ts';
 import { sbatchLanguage } from './sbatch-language.ts';
+import { createSlurmScheduler, slurmVariables } from './scheduler.ts';
 import { type SlurmSettings, slurmSchema } from './schema.ts';
+import { buildSlurmScript } from './steps.ts';
+
+export interface SlurmEngineOptions extends CommandOptions {
+  accounting: Accounting;
+  /** How jobs are isolated; null if they are not. */
+  isolation: BatchIsolation | null;
+  now?: () => number;
+}
+
+/** Runs jobs through Slurm's command line. */
+export function createSlurmEngine({ accounting, isolation, now = Date.now, ...options }: SlurmEngineOptions): Engine {
+  const run = createRunCommand(options, slurmVariables);
+  return createBatchEngine({
+    scheduler: createSlurmScheduler(run, accounting, now),
+    run,
+    isLocal: options.shell.isLocal,
+    buildScript: (job) => buildSlurmScript(job, isolation),
+    now,
+  });
+}
 
 export const slurmEngine: EngineDefinition<SlurmSettings, BatchIsolation> = {
   schema: slurmSchema,

@@ -1,7 +1,7 @@
 import { maxRefusalSeconds } from '../../domain/jobs/end-record.ts';
 import type { JobEnd, Outcome } from '../../domain/jobs/job.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
-import { type OutcomeFields, outcomeForExit, succeeded } from '../batch/exit-outcome.ts';
+import { type OutcomeFields, outcomeForExit, succeeded } from '../exit-outcome.ts';
 import type { NotRunReason, SlurmExit, SlurmJob } from './slurm-job.ts';
 
 /** Returns null for an unknown state. */

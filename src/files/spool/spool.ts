@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { access, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { access, type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
@@ -7,9 +7,7 @@ import { formatBytes } from '../../domain/format-amount.ts';
 import { coalesce } from '../../shell/coalesce.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 import { isJobId, requireJobId } from '../safe-paths.ts';
-import { syncFolder } from '../sync-folder.ts';
-import type { ZipSource } from '../zip/zip-source.ts';
-import { createUploadBuffer } from './upload-buffer.ts';
+import type { ZipSource } from '../zip/zip-content.ts';
 
 export interface Upload {
   /** Temporary: the caller stores it for a job or discards it. */
@@ -196,4 +194,67 @@ function stalled(pauseMs: number) {
 function tooLarge(bytes: number, maxBytes: number) {
   const message = `The request body is larger than the limit of ${formatBytes(maxBytes)}. Send a smaller zip file.`;
   return new BursarError('too_large', message, { details: { maxBytes, receivedBytes: bytes } });
+}
+
+/** Larger uploads are written to a file. For smaller ones a file would cost more than its content. */
+export const maxInMemoryBytes = 65_536;
+/** Each chunk has a memory overhead, however small it is. */
+const maxInMemoryChunks = 64;
+
+/** Collects an upload in memory while it is small, and in a file from then on. */
+interface UploadBuffer {
+  append(chunk: Uint8Array): Promise<void>;
+  /** After success the upload is complete. A file is fsynced and closed. */
+  finish(): Promise<ZipSource>;
+  /** Closes and deletes the file, if there is one. Never throws. */
+  discard(): Promise<void>;
+}
+
+/** The file is created at `path` only if it is needed. */
+function createUploadBuffer(path: string): UploadBuffer {
+  let chunks: Uint8Array[] = [];
+  let totalBytes = 0;
+  let file: FileHandle | undefined;
+
+  async function moveToFile(): Promise<FileHandle> {
+    file = await open(path, 'wx', 0o600);
+    for (const chunk of chunks) await file.appendFile(chunk);
+    chunks = [];
+    return file;
+  }
+
+  return {
+    async append(chunk) {
+      totalBytes += chunk.length;
+      const fitsInMemory = totalBytes <= maxInMemoryBytes && chunks.length < maxInMemoryChunks;
+      if (file === undefined && fitsInMemory) chunks.push(chunk);
+      else await (file ?? (await moveToFile())).appendFile(chunk);
+    },
+    async finish() {
+      if (file === undefined) {
+        const [first] = chunks;
+        const isOneBuffer = first instanceof Buffer && chunks.length === 1;
+        return { kind: 'memory', bytes: isOneBuffer ? first : Buffer.concat(chunks) };
+      }
+      await file.sync();
+      await file.close();
+      return { kind: 'file', path };
+    },
+    async discard() {
+      if (file === undefined) return;
+      // Errors are ignored: the caller reports the original one, and `removeStaleUploads` deletes the file later.
+      await file.close().catch(() => undefined);
+      await rm(path, { force: true }).catch(() => undefined);
+    },
+  };
+}
+
+/** Flushes a folder to disk. A file that was created or renamed in it survives a power cut only after this. */
+export async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
 }

@@ -1,10 +1,9 @@
-import type { BigIntStats } from 'node:fs';
+import { type BigIntStats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { requireJobId } from '../safe-paths.ts';
 import { streamRange } from './file-streams.ts';
 import { countLinks, createHardLinkCheck, hasOnlyInnerLinks, type LinkedFile } from './hard-links.ts';
-import { createProtection } from './protected-files.ts';
 import { type FileName, openFolder, openRegularFile } from './safe-open.ts';
 import { type WalkedEntry, walkFolder } from './walk-folder.ts';
 import { clampTimeMs, fileNotFound, limitEntries, type WorkspaceReader } from './workspace-reader.ts';
@@ -155,3 +154,18 @@ const toLinkedFile = ({ dev, ino, nlink }: BigIntStats): LinkedFile => ({ id: `$
 /** Drops the leading `files` folder. */
 const toFilePath = ({ folderNames, name }: WalkedEntry) =>
   [...folderNames.slice(1), name].map((part) => part.toString('utf8')).join('/');
+
+/**
+ * Returns a function that tells whether a file is one of these, whatever its name in a workspace is. A job can create a
+ * hard link to a file that it can reach. The files of SQLite must not even be opened: closing any descriptor of a file
+ * drops all locks that the process has on it, and other processes then write to the database at the same time.
+ *
+ * The paths are not opened either. They are looked up each time, because SQLite can create a file again.
+ */
+export function createProtection(paths: readonly string[]): (stats: BigIntStats) => boolean {
+  return ({ dev, ino }) =>
+    paths.some((path) => {
+      const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+      return stats?.ino === ino && stats.dev === dev;
+    });
+}

@@ -3,8 +3,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, rename, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
-import { openWithAccess, withAccess } from './folder-access.ts';
-import { type FileName, pathIn, pathOfHandle } from './safe-open.ts';
+import { type FileName, openWithAccess, pathIn, pathOfHandle, withAccess } from './safe-open.ts';
 import { readFolder } from './walk-folder.ts';
 
 /**

@@ -1,15 +1,17 @@
 import { randomUUID } from 'node:crypto';
+import type { BigIntStats } from 'node:fs';
 import { mkdir, readdir, rename, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { WorkspaceUsage } from '../../domain/jobs/file-limits.ts';
+import { toChargedBytes, type WorkspaceUsage } from '../../domain/jobs/file-limits.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 import { isJobId, requireJobId } from '../safe-paths.ts';
 import { unpackZip } from '../zip/unzip.ts';
+import type { ZipSource } from '../zip/zip-content.ts';
 import type { ZipLimits } from '../zip/zip-entries.ts';
-import type { ZipSource } from '../zip/zip-source.ts';
 import { createLocalReader, type LocalReaderOptions } from './local-reader.ts';
-import { measureTree } from './measure-tree.ts';
 import { removeTree } from './remove-tree.ts';
+import { type FileName, openWithAccess } from './safe-open.ts';
+import { walkFolder } from './walk-folder.ts';
 import type { WorkspaceReader } from './workspace-reader.ts';
 
 export interface WorkspacePaths {
@@ -133,4 +135,34 @@ async function renameIfExists(from: string, to: string) {
   } catch (error) {
     if (fileSystemErrorCode(error) !== 'ENOENT') throw toFileSystemError('remove the files of a job', error);
   }
+}
+
+/**
+ * Counts everything in a folder tree of any depth, and sums the sizes of the regular files. Links are not followed, and a
+ * file with several hard links is summed once. A folder that its owner may not list or search is made readable: a job
+ * could hide its files there, because it can write to such a folder. A folder that does not exist counts 0, as does one
+ * that another user has locked. Stops after more than `maxEntries`.
+ */
+export async function measureTree(path: string, signal: AbortSignal, maxEntries: number): Promise<WorkspaceUsage> {
+  const summedIds = new Set<string>();
+  const usage = { bytes: 0, entries: 0 };
+  const openPath = (folder: FileName) => openWithAccess(folder, 0o500);
+  for await (const { stats } of walkFolder(path, [], { maxDepth: Number.POSITIVE_INFINITY, openPath })) {
+    signal.throwIfAborted();
+    usage.entries += 1;
+    if (stats.isFile() && addIfNew(stats, summedIds)) {
+      usage.bytes += toChargedBytes(Number(stats.size), Number(stats.blocks));
+    }
+    if (usage.entries > maxEntries) break;
+  }
+  return usage;
+}
+
+/** Returns false if the file was summed before. Stores only files with several hard links, to save memory. */
+function addIfNew({ dev, ino, nlink }: BigIntStats, summedIds: Set<string>): boolean {
+  if (nlink === 1n) return true;
+  const id = `${dev}:${ino}`;
+  if (summedIds.has(id)) return false;
+  summedIds.add(id);
+  return true;
 }

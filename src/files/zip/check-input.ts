@@ -1,10 +1,14 @@
 import { BursarError } from '../../domain/errors.ts';
-import { chooseStartFolder, startFileOf } from '../../domain/jobs/start-file.ts';
+import {
+  chooseStartFolder,
+  type InputRequest,
+  missingStartFile,
+  readLayout,
+  startFileOf,
+} from '../../domain/jobs/start-file.ts';
 import { createSlots } from '../../domain/slots.ts';
-import { type InputRequest, missingStartFile, readLayout } from './start-file-error.ts';
-import { readStart } from './zip-content.ts';
+import { type CheckedZip, readStart, withZip, type ZipSource } from './zip-content.ts';
 import type { ZipEntry, ZipLimits } from './zip-entries.ts';
-import { type CheckedZip, withZip, type ZipSource } from './zip-source.ts';
 
 /** The directives of a script must be in this part of it. */
 const maxStartBytes = 65_536;

@@ -1,12 +1,10 @@
 import type { Entry } from 'yauzl';
 import { BursarError } from '../../domain/errors.ts';
 import { formatBytes } from '../../domain/format-amount.ts';
-import { type FolderEntry, findStartFileError, type InputRequest } from './start-file-error.ts';
-import { createDirectoryCheck, createPathTree } from './zip-directory.ts';
-import { parseEntry, readHeaders, type ZipEntry, type ZipLimits } from './zip-entries.ts';
+import { type FolderEntry, findStartFileError, type InputRequest } from '../../domain/jobs/start-file.ts';
+import { type ByteReader, createDirectoryCheck, createPathTree, openZip, readHeaders } from './zip-directory.ts';
+import { describeName, parseEntry, parseEntryName, parseName, type ZipEntry, type ZipLimits } from './zip-entries.ts';
 import { invalidEntry, invalidZip, toZipError } from './zip-errors.ts';
-import { describeName, parseEntryName, parseName } from './zip-names.ts';
-import { type ByteReader, openZip } from './zip-reader.ts';
 
 // Lists the input files of a job with everything that is wrong with them, by the rules of `createInputCheck`. Nothing here needs
 // Node, so that web pages can show it before they send anything.
@@ -35,7 +33,7 @@ export async function listZip(reader: ByteReader, limits: ZipLimits): Promise<In
     for await (const header of readHeaders(zip, limits)) {
       let parsed: ZipEntry | undefined;
       const problem = listing.attempt(() => {
-        parsed = parseEntry(zip, header, limits);
+        parsed = parseEntry(header, zip.directoryStart, limits);
         check.add(parsed);
       });
       if (parsed !== undefined) listing.add({ ...parsed, bytes: parsed.unpackedBytes, problem });

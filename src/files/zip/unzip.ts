@@ -1,10 +1,9 @@
 import { mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
-import { readContent } from './zip-content.ts';
+import { type CheckedZip, readContent, withZip, type ZipSource } from './zip-content.ts';
 import type { ZipEntry, ZipLimits } from './zip-entries.ts';
 import { invalidEntry } from './zip-errors.ts';
-import { type CheckedZip, withZip, type ZipSource } from './zip-source.ts';
 
 /**
  * Unpacks a zip into a folder, which must exist, be empty, and be used by nobody else meanwhile. After success the folder

@@ -1,8 +1,8 @@
-import type { Entry } from 'yauzl';
+import { isUtf8 } from 'node:buffer';
+import { type Entry, getFileNameLowLevel } from 'yauzl';
+import { toPrintable } from '../../domain/errors.ts';
 import { formatBytes } from '../../domain/format-amount.ts';
-import { invalidEntry, invalidZip } from './zip-errors.ts';
-import { type EntryName, parseEntryName } from './zip-names.ts';
-import { nextHeaderOffset, type OpenZip } from './zip-reader.ts';
+import { invalidEntry } from './zip-errors.ts';
 
 export interface ZipLimits {
   maxEntries: number;
@@ -30,23 +30,11 @@ const methodDeflated = 8;
 /** Traditional encryption, strong encryption, and headers masked because the central directory is encrypted. */
 const encryptionFlags = 0x1 | 0x40 | 0x2000;
 const localHeaderBytes = 30;
-const centralHeaderSignature = 0x02014b50;
 /** A high ratio is harmless for smaller sizes, and common for repetitive files. */
 const minRatioCheckBytes = 1_000_000;
 
-/** Reads the headers of the entries. Throws `invalid_zip` if there are too many, or more than the zip declares. */
-export async function* readHeaders(zip: OpenZip, limits: ZipLimits): AsyncGenerator<Entry> {
-  const { zipFile } = zip;
-  if (zipFile.entryCount > limits.maxEntries) {
-    const problem = `The zip file has ${zipFile.entryCount} entries, and at most ${limits.maxEntries} are allowed`;
-    throw invalidZip(`${problem}. Pack many small files into one, such as a tar file.`);
-  }
-  yield* zipFile.eachEntry();
-  await rejectExtraEntries(zip);
-}
-
-/** Throws `invalid_zip` if the entry is not valid by itself. */
-export function parseEntry(zip: OpenZip, header: Entry, limits: ZipLimits): ZipEntry {
+/** The data of all entries must end before `directoryStart`. Throws `invalid_zip` if the entry is not valid by itself. */
+export function parseEntry(header: Entry, directoryStart: number, limits: ZipLimits): ZipEntry {
   const name = parseEntryName(header);
   const { path } = name;
   checkEncoding(path, header);
@@ -64,7 +52,7 @@ export function parseEntry(zip: OpenZip, header: Entry, limits: ZipLimits): ZipE
     // A lower bound: the local header may have extra fields, whose length the central directory does not contain.
     end: start + localHeaderBytes + header.fileNameLength + header.compressedSize,
   };
-  checkSizes(zip, entry, limits);
+  checkSizes(entry, directoryStart, limits);
   return entry;
 }
 
@@ -98,10 +86,10 @@ function readKind({ path, isFolder }: EntryName, mode: number): ZipEntry['kind']
   }
 }
 
-function checkSizes(zip: OpenZip, entry: ZipEntry, limits: ZipLimits) {
+function checkSizes(entry: ZipEntry, directoryStart: number, limits: ZipLimits) {
   const { path, kind, isDeflated, unpackedBytes, packedBytes, end } = entry;
   const recreate = 'Create the zip again and send all of it.';
-  if (end > zip.directoryStart) {
+  if (end > directoryStart) {
     throw invalidEntry(path, 'extends past the data of the zip file', recreate);
   }
   if (!isDeflated && unpackedBytes !== packedBytes) {
@@ -127,10 +115,83 @@ export function exceedsMaxRatio(unpackedBytes: number, packedBytes: number, limi
   return unpackedBytes > minRatioCheckBytes && unpackedBytes / packedBytes > limits.maxRatio;
 }
 
-/** Old tools store the number of entries modulo 65,536. Trusting that number would silently lose files. */
-async function rejectExtraEntries({ zipFile, reader }: OpenZip) {
-  const next = await reader.read(nextHeaderOffset(zipFile), 4);
-  if (next.length === 4 && next.readUInt32LE(0) === centralHeaderSignature) {
-    throw invalidZip('The zip file has more entries than it declares. Create it with a tool that supports zip64.');
+const maxPathBytes = 1024;
+const maxSegmentBytes = 255;
+const utf8Flag = 0x800;
+
+const useRelativePath = 'Create the zip with relative paths, such as data/input.txt.';
+const renameFile = 'Rename it and create the zip again.';
+
+interface EntryName {
+  /** Has neither `.`, `..` nor empty segments, so it is safe to join to a folder. '' is the folder itself. */
+  path: string;
+  /** The names of folders end with a slash. */
+  isFolder: boolean;
+}
+
+/** Decodes and checks the name of an entry. Throws `invalid_zip` if the name is not acceptable. */
+export function parseEntryName(entry: Entry): EntryName {
+  return parseName(decodeName(entry), entry.fileNameRaw);
+}
+
+/** Checks a name, with the bytes that it was decoded from. Throws `invalid_zip` if the name is not acceptable. */
+export function parseName(name: string, raw: Buffer): EntryName {
+  if (raw.length > maxPathBytes || Buffer.byteLength(name) > maxPathBytes) {
+    throw invalidEntry(name, `has a path of more than ${maxPathBytes} bytes`, 'Use shorter names or fewer folders.');
   }
+  if (hasControlCharacters(raw, name)) {
+    throw invalidEntry(name, 'has control characters in its name', renameFile);
+  }
+  if (name.includes('\\')) {
+    throw invalidEntry(
+      name,
+      'has a backslash in its name',
+      'Create the zip with a tool that separates folders with "/".',
+    );
+  }
+  if (name.startsWith('/') || /^[a-z]:/i.test(name)) {
+    throw invalidEntry(name, 'has an absolute path', useRelativePath);
+  }
+  const segments = name.split('/').filter((segment) => segment !== '' && segment !== '.');
+  for (const segment of segments) checkSegment(name, segment);
+  const isFolder = name.endsWith('/');
+  if (segments.length === 0 && !isFolder) {
+    throw invalidEntry(name, 'has no name', renameFile);
+  }
+  return { path: segments.join('/'), isFolder };
+}
+
+function checkSegment(name: string, segment: string) {
+  if (segment === '..') {
+    throw invalidEntry(name, 'has a path that leaves its folder (..)', useRelativePath);
+  }
+  if (Buffer.byteLength(segment) > maxSegmentBytes) {
+    throw invalidEntry(name, `has a name of more than ${maxSegmentBytes} bytes`, 'Use shorter names.');
+  }
+  if (/^(con|prn|aux|nul|com[1-9]|lpt[1-9])$/i.test(segment)) {
+    throw invalidEntry(name, 'has a name that is reserved for a device', renameFile);
+  }
+}
+
+/** The name of an entry for people, even if it is not acceptable. */
+export function describeName({ generalPurposeBitFlag: flags, fileNameRaw: raw, extraFields }: Entry): string {
+  const decodable = isUtf8(raw) ? flags | utf8Flag : flags & ~utf8Flag;
+  return toPrintable(getFileNameLowLevel(decodable, raw, extraFields, true), maxPathBytes);
+}
+
+/** By the specification names without the UTF-8 flag are in code page 437, but macOS writes UTF-8 without the flag. */
+function decodeName(entry: Entry): string {
+  const flags = entry.generalPurposeBitFlag;
+  const isValidUtf8 = isUtf8(entry.fileNameRaw);
+  const decode = (asUtf8: boolean) =>
+    getFileNameLowLevel(asUtf8 ? flags | utf8Flag : flags & ~utf8Flag, entry.fileNameRaw, entry.extraFields, true);
+  if ((flags & utf8Flag) !== 0 && !isValidUtf8) {
+    throw invalidEntry(decode(false), 'has a name that is marked as UTF-8 but is not valid UTF-8', renameFile);
+  }
+  return decode(isValidUtf8);
+}
+
+/** Checks the raw bytes as well, because code page 437 decodes control characters to printable symbols. */
+function hasControlCharacters(raw: Buffer, name: string): boolean {
+  return raw.some((byte) => byte < 0x20 || byte === 0x7f) || /\p{Cc}/u.test(name);
 }

@@ -1,4 +1,4 @@
-import { BursarError } from '../../domain/errors.ts';
+import { BursarError, toPrintable } from '../../domain/errors.ts';
 import { toFileSystemError } from '../file-system-errors.ts';
 
 /** Rejects one entry by name: `The zip entry "…" <problem>. <remedy>` */
@@ -24,10 +24,4 @@ export function toZipError(error: unknown): unknown {
   }
   const message = `The zip file is damaged (${toPrintable(detail, 120)}). Create it again and send all of it.`;
   return invalidZip(message, error);
-}
-
-/** Makes untrusted text safe for logs and terminals. */
-export function toPrintable(text: string, maxLength: number): string {
-  const start = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
-  return start.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, '?');
 }

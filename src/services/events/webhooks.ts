@@ -29,9 +29,8 @@ import {
   validGenerations,
   type WebhookRecord,
 } from '../../store/events/webhooks.ts';
-import { type EndpointRules, parseEndpointUrl } from '../../webhooks/endpoint-url.ts';
-import type { ResolveEndpoint } from '../../webhooks/resolve-endpoint.ts';
-import { deriveSecret, type SecretKey } from '../../webhooks/secret-key.ts';
+import { type EndpointRules, parseEndpointUrl, type ResolveEndpoint } from '../../webhooks/endpoint.ts';
+import { deriveSecret, type SecretKey } from '../../webhooks/secrets.ts';
 import { executeAdminAction } from '../accounting/admin-actions.ts';
 import { findStoredResponse, type IdempotentRequest, runOnce } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';

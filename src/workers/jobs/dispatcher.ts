@@ -4,7 +4,7 @@ import { BursarError } from '../../domain/errors.ts';
 import type { Outcome } from '../../domain/jobs/job.ts';
 import { describeCancellation } from '../../domain/jobs/transition.ts';
 import { createSlots, type Slots } from '../../domain/slots.ts';
-import type { ZipSource } from '../../files/zip/zip-source.ts';
+import type { ZipSource } from '../../files/zip/zip-content.ts';
 import { findInput } from '../../store/jobs/inputs.ts';
 import { listSubmissionsToCancel, postponeJob } from '../../store/jobs/job-queue.ts';
 import { findJob, type JobRecord } from '../../store/jobs/jobs.ts';

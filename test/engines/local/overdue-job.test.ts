@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findOverdue } from '../../../src/engines/local/overdue-job.ts';
+import { findOverdue } from '../../../src/engines/local/job-end.ts';
 
 test('a job is overdue since the first cause to end it, which decides the outcome', () => {
   for (const [sinceTimeLimitMs, sinceCancellationMs, expected] of [

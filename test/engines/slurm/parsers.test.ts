@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { toObservation } from '../../../src/engines/slurm/observation.ts';
 import { parseSacct, sacctCommand } from '../../../src/engines/slurm/sacct.ts';
 import { parseSubmittedJobId } from '../../../src/engines/slurm/sbatch.ts';
-import { parsePing } from '../../../src/engines/slurm/scontrol.ts';
+import { parsePing } from '../../../src/engines/slurm/scheduler.ts';
 import { parseElapsed } from '../../../src/engines/slurm/slurm-job.ts';
 import { parseSqueue } from '../../../src/engines/slurm/squeue.ts';
 import { quoteForBash } from '../../../src/shell/quote.ts';

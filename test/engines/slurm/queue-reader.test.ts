@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createQueueReader } from '../../../src/engines/slurm/queue-reader.ts';
+import { createQueueReader } from '../../../src/engines/slurm/squeue.ts';
 
 const [one, two] = ['6B2D1F1E-8C65-4A0B-9A0E-1C5A0E6A7B11', '6B2D1F1E-8C65-4A0B-9A0E-1C5A0E6A7B22'];
 const at = 1_794_712_926;

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { createMissingJobInspector } from '../../../src/engines/batch/missing-jobs.ts';
 import type { RunCommand } from '../../../src/engines/batch/run-command.ts';
 import type { EngineJob } from '../../../src/engines/engine.ts';
-import { createSlurmEngine } from '../../../src/engines/slurm/engine.ts';
-import { createQueueReader } from '../../../src/engines/slurm/queue-reader.ts';
+import { createSlurmEngine } from '../../../src/engines/slurm/index.ts';
 import { createSlurmScheduler } from '../../../src/engines/slurm/scheduler.ts';
+import { createQueueReader } from '../../../src/engines/slurm/squeue.ts';
 import type { RunResult, Shell } from '../../../src/shell/shell.ts';
 import { neverAborted } from '../observing.ts';
 

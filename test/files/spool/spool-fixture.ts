@@ -3,8 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { createSpool, type Spool } from '../../../src/files/spool/spool.ts';
-import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
+import { createSpool, maxInMemoryBytes, type Spool } from '../../../src/files/spool/spool.ts';
 import { temporaryFolder } from '../temporary.ts';
 
 export const jobId = '5B2C4E0A-3F6D-4C1B-9E7A-0123456789AB';

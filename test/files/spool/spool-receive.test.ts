@@ -8,8 +8,7 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { createSpool, type Upload } from '../../../src/files/spool/spool.ts';
-import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
+import { createSpool, maxInMemoryBytes, type Upload } from '../../../src/files/spool/spool.ts';
 import { countOpenFiles, runUnprivileged } from '../temporary.ts';
 import { chunks, isDiskErrorWithoutPath, jobId, largeLimit, modeOf, openSpool } from './spool-fixture.ts';
 

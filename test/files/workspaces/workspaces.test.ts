@@ -172,7 +172,7 @@ test('measure needs little memory for folders that are nested deeply', async (t)
   await stage(null);
   const depth = isLongRun ? 3000 : 500;
   await runNode([`for (let i = 0; i < ${depth}; i += 1) { fs.mkdirSync('d'); process.chdir('d'); }`], paths.directory);
-  const module = new URL('../../../src/files/workspaces/measure-tree.ts', import.meta.url);
+  const module = new URL('../../../src/files/workspaces/workspaces.ts', import.meta.url);
   const measurement = `const { measureTree } = await import('${module}');
     const { entries } = await measureTree('.', AbortSignal.any([]), Infinity);
     if (entries !== ${depth}) throw new Error(String(entries));`;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
+import { findStartFileError } from '../../../src/domain/jobs/start-file.ts';
 import { listFolder, listZip } from '../../../src/files/zip/list-input.ts';
-import { findStartFileError } from '../../../src/files/zip/start-file-error.ts';
-import { createByteReader } from '../../../src/files/zip/zip-reader.ts';
+import { createByteReader } from '../../../src/files/zip/zip-directory.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from './hostile-zips.ts';
 import { inspectZip } from './inspect-zip.ts';
 import { rawZip } from './raw-zip.ts';

@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { BursarError } from '../../../src/domain/errors.ts';
 import { removeTree } from '../../../src/files/workspaces/remove-tree.ts';
 import { unpackZip } from '../../../src/files/zip/unzip.ts';
-import type { ZipSource } from '../../../src/files/zip/zip-source.ts';
+import type { ZipSource } from '../../../src/files/zip/zip-content.ts';
 import { isLongRun } from '../../support/long-run.ts';
 import { countOpenFiles, temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from './hostile-zips.ts';

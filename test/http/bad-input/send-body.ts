@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
+import { maxInMemoryBytes } from '../../../src/files/spool/spool.ts';
 import { hostileLimits } from '../../files/zip/hostile-zips.ts';
 import type { ApiResponse } from '../../support/api.ts';
 import { listFilesUnder } from '../../support/problems.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
+import { maxInMemoryBytes } from '../../../src/files/spool/spool.ts';
 import type { ApiResponse, Caller, Job } from '../../support/api.ts';
 import { releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {

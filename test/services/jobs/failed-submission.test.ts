@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { test } from 'node:test';
-import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
+import { maxInMemoryBytes } from '../../../src/files/spool/spool.ts';
 import { createCaller } from '../../support/api.ts';
 import { listFilesUnder } from '../../support/problems.ts';
 import { startServer } from '../../support/server.ts';

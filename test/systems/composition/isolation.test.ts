@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { test } from 'node:test';
 import { findExposedConfigFile, resolveIsolation } from '../../../src/composition/isolation.ts';
 import { validateConfig } from '../../../src/config/validate.ts';
-import type { BatchIsolation } from '../../../src/engines/batch/resolve-isolation.ts';
+import type { BatchIsolation } from '../../../src/engines/batch/backend.ts';
 import type { LocalSandbox } from '../../../src/engines/local/sandbox.ts';
 import { localSandbox } from '../../support/bubblewrap.ts';
 

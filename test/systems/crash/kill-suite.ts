@@ -9,7 +9,7 @@ import { parse } from 'yaml';
 import { toHpcSystems } from '../../../src/config/hpc-systems.ts';
 import { validateConfig } from '../../../src/config/validate.ts';
 import { publicJob } from '../../../src/contract/job.ts';
-import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
+import { maxInMemoryBytes } from '../../../src/files/spool/spool.ts';
 import { connectDatabase } from '../../../src/store/database/database.ts';
 import type { Db } from '../../../src/store/database/handle.ts';
 import { toJobRecord } from '../../../src/store/jobs/jobs.ts';

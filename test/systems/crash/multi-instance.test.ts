@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultTuning } from '../../../src/composition/tuning.ts';
-import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
+import { maxInMemoryBytes } from '../../../src/files/spool/spool.ts';
 import { createCaller, type Job } from '../../support/api.ts';
 import { isLongRun } from '../../support/long-run.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { isolationCanary, parseIsolationCanary } from '../../../src/doctor/isolation-canary.ts';
+import { isolationCanary, parseIsolationCanary } from '../../../src/doctor/canary.ts';
 import { temporaryFolder } from '../../files/temporary.ts';
 import { localSandbox } from '../../support/bubblewrap.ts';
 

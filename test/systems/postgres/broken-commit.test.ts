@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
+import { maxInMemoryBytes } from '../../../src/files/spool/spool.ts';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import { readOutput } from '../../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';

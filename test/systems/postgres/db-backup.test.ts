@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
+import { maxInMemoryBytes } from '../../../src/files/spool/spool.ts';
 import { connectDatabase } from '../../../src/store/database/database.ts';
 import { createMigrator } from '../../../src/store/database/migrations.ts';
 import { createCaller, type Job } from '../../support/api.ts';

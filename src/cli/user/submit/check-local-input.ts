@@ -1,11 +1,10 @@
 import type { FolderEntry, System } from '#client';
 import { BursarError } from '../../../domain/errors.ts';
 import { formatBytes } from '../../../domain/format-amount.ts';
-import { startFileOf } from '../../../domain/jobs/start-file.ts';
+import { type InputRequest, startFileOf } from '../../../domain/jobs/start-file.ts';
 import { findCommandLanguage } from '../../../engines/command-languages.ts';
 import { createInputCheck } from '../../../files/zip/check-input.ts';
 import { checkFolder } from '../../../files/zip/list-input.ts';
-import type { InputRequest } from '../../../files/zip/start-file-error.ts';
 import type { ZipLimits } from '../../../files/zip/zip-entries.ts';
 import { usageError } from '../errors.ts';
 import { checkRatio } from './check-ratio.ts';

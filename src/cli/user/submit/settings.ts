@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { closest } from 'fastest-levenshtein';
-import { BursarError, errnoCode } from '../../../domain/errors.ts';
+import { BursarError, errnoCode, toPrintable } from '../../../domain/errors.ts';
 import { settingsFileName } from '../../../files/zip/ignore-rules.ts';
-import { toPrintable } from '../../../files/zip/zip-errors.ts';
 
 /** The description of a job, from bursar.yaml and from options. An absent value has the default of the system. */
 export interface JobSettings {

@@ -6,6 +6,7 @@ import { bytesPerKb } from '../../../domain/units.ts';
 import { removeTree } from '../../../files/workspaces/remove-tree.ts';
 import { type EngineJob, startDirectoryOf } from '../../engine.ts';
 import type { Account } from '../../sandbox/arguments.ts';
+import { retryWhileDiskRefuses } from '../durable-files.ts';
 import { jobEnvironment, scratchFolder } from '../environment.ts';
 import {
   buildEndWithoutStart,
@@ -17,12 +18,9 @@ import {
 } from '../job-end.ts';
 import type { JobProcessSelector, ProcessId } from '../process-table.ts';
 import { identifyProcess, killJob, terminateJob } from '../processes.ts';
-import { createJobSandbox, type LocalSandbox, readSandboxProblem } from '../sandbox.ts';
+import { createJobSandbox, type LocalSandbox, type PrivateFiles, readSandboxProblem } from '../sandbox.ts';
 import { resolveCommand } from './command.ts';
-import { retryWhileDiskRefuses } from './disk-retry.ts';
-import { type Output, openOutputs } from './output.ts';
-import type { PipeStock } from './pipe-stock.ts';
-import type { PrivateFiles } from './private-files.ts';
+import { type Output, openOutputs, type PipeStock } from './output.ts';
 import { type StartedProgram, startProgram, startSandbox, toStartFailure } from './start-program.ts';
 import type { LimitWatcher } from './watch-limits.ts';
 import { giveWorkspace } from './workspace-owner.ts';

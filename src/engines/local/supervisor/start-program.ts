@@ -1,5 +1,8 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { getPriority, setPriority } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoCode } from '../../../domain/errors.ts';
 import type { JobEnd } from '../../../domain/jobs/job.ts';
 import { buildEndWithoutStart, type EndCause, type SandboxNotStarted } from '../job-end.ts';
@@ -8,7 +11,6 @@ import { identifyProcess, waitForProcessEnd } from '../processes.ts';
 import { statusDescriptor, toJobExit } from '../sandbox.ts';
 import type { Invocation } from './command.ts';
 import type { Output } from './output.ts';
-import { lowerSessionPriority } from './priority.ts';
 
 /** The first process of a job, or the bubblewrap that has started it. */
 export interface StartedProgram {
@@ -88,4 +90,34 @@ export function toStartFailure(error: Error, program: string, bubblewrap: string
   const failed = isCommandError ? program : (bubblewrap ?? program);
   const hint = code === 'E2BIG' ? 'the command is too long' : `it could not be started (${code})`;
   return buildEndWithoutStart(isCommandError ? 'rejected' : 'node_failed', `${failed}: ${hint}`, Date.now());
+}
+
+const niceness = 5;
+const retryMs = 500;
+
+/** Lets the server have the CPU before this process and the jobs that it starts, which inherit that. */
+export function lowerOwnPriority(): void {
+  void lowerSessionPriority(process.pid);
+  try {
+    setPriority(Math.min(19, getPriority() + niceness));
+  } catch (error) {
+    // A container or a service manager may forbid it.
+    console.error(error);
+  }
+}
+
+/**
+ * Where Linux gives each session an equal part of the CPU (`sched_autogroup_enabled`), the priority of a process counts only within
+ * its session, and this lowers that of the session. An ordinary account can do it ten times a second.
+ */
+export async function lowerSessionPriority(pid: number): Promise<void> {
+  for (;;) {
+    try {
+      writeFileSync(`/proc/${pid}/autogroup`, String(niceness));
+      return;
+    } catch (error) {
+      if (errnoCode(error) !== 'EAGAIN') return;
+    }
+    await sleep(retryMs, undefined, { ref: false });
+  }
 }

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoCode } from '../../../domain/errors.ts';
 import type { JobEnd } from '../../../domain/jobs/job.ts';
-import type { ReservedFile } from '../durable-files.ts';
+import { diskRetryMs, type ReservedFile } from '../durable-files.ts';
 import { buildEndWithoutStart } from '../job-end.ts';
 import { identifyProcess } from '../processes.ts';
 import {
@@ -21,12 +21,11 @@ import {
   reserveEnd,
   type StartRecord,
 } from '../records.ts';
+import { createPrivateFiles } from '../sandbox.ts';
 import type { RunMessage, SupervisorReport } from './client.ts';
-import { diskRetryMs } from './disk-retry.ts';
-import { createPipeStock } from './pipe-stock.ts';
-import { lowerOwnPriority } from './priority.ts';
-import { createPrivateFiles } from './private-files.ts';
+import { createPipeStock } from './output.ts';
 import { type RunSettings, runJob } from './run-job.ts';
+import { lowerOwnPriority } from './start-program.ts';
 import { createLimitWatcher } from './watch-limits.ts';
 
 const limitWatcher = createLimitWatcher();

@@ -7,10 +7,17 @@ import { requireJobId } from '../../safe-paths.ts';
 import { exactLength } from '../file-streams.ts';
 import { countLinks, createHardLinkCheck } from '../hard-links.ts';
 import { clampTimeMs, fileNotFound, limitEntries, type WorkspaceReader } from '../workspace-reader.ts';
-import { type FindRecord, parseFindOutput } from './find-output.ts';
-import { archiveScript, enterScript, findLinkedScript, findScript, readScript } from './read-scripts.ts';
+import {
+  archiveScript,
+  enterScript,
+  type FindRecord,
+  findLinkedScript,
+  findScript,
+  parseFindOutput,
+  readScript,
+} from './read-scripts.ts';
 import { createScriptRunner, type RunScript, type ScriptRunnerOptions } from './script-runner.ts';
-import { readTarEntries } from './tar-entries.ts';
+import { readTarEntries } from './tar.ts';
 
 /** The client of a download that stalled can resume it. */
 const idleTimeoutMs = 120_000;

@@ -8,13 +8,13 @@ import { createSlots } from '../../../domain/slots.ts';
 import { msPerHour } from '../../../domain/units.ts';
 import type { RunResult, Shell } from '../../../shell/shell.ts';
 import { requireJobId } from '../../safe-paths.ts';
+import { type CheckedZip, withZip, type ZipSource } from '../../zip/zip-content.ts';
 import type { ZipLimits } from '../../zip/zip-entries.ts';
-import { type CheckedZip, withZip, type ZipSource } from '../../zip/zip-source.ts';
 import { idleTimeout } from '../file-streams.ts';
 import { toJobIds, type Workspaces } from '../workspaces.ts';
 import { createRemoteReader, type MinRate } from './remote-reader.ts';
+import { zipToTar } from './tar.ts';
 import { commitScript, discardScript, listScript, measureScript, removeScript, unpackScript } from './write-scripts.ts';
-import { zipToTar } from './zip-to-tar.ts';
 
 export interface RemoteWorkspacesOptions {
   /** Runs commands on the host that has the workspaces. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { createSlurmEngine, type SlurmEngineOptions } from '../../../../src/engines/slurm/engine.ts';
+import { createSlurmEngine, type SlurmEngineOptions } from '../../../../src/engines/slurm/index.ts';
 import { createLocalShell } from '../../../../src/shell/local-shell.ts';
 import type { Shell } from '../../../../src/shell/shell.ts';
 import { createSpawnClient } from '../../../../src/shell/spawn-client.ts';

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createRemoteWorkspaces } from '../../../../src/files/workspaces/remote/remote-workspaces.ts';
 import { commitScript } from '../../../../src/files/workspaces/remote/write-scripts.ts';
 import { createWorkspaces } from '../../../../src/files/workspaces/workspaces.ts';
-import type { ZipSource } from '../../../../src/files/zip/zip-source.ts';
+import type { ZipSource } from '../../../../src/files/zip/zip-content.ts';
 import { createLocalShell } from '../../../../src/shell/local-shell.ts';
 import type { Shell } from '../../../../src/shell/shell.ts';
 import { createSshShell, type SshShellOptions } from '../../../../src/shell/ssh-shell.ts';

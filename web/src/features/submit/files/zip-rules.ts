@@ -1,8 +1,8 @@
 // The server's rules for zips, and the writer of zips. Load this file with `import()`: it brings a zip reader with it.
 import '../../../node-shim/globals.ts';
 import { type InputListing, listZip as listZipOf } from '../../../../../src/files/zip/list-input.ts';
+import { type ByteReader, createByteReader } from '../../../../../src/files/zip/zip-directory.ts';
 import type { ZipLimits } from '../../../../../src/files/zip/zip-entries.ts';
-import { type ByteReader, createByteReader } from '../../../../../src/files/zip/zip-reader.ts';
 
 export { createIgnoreRules } from '../../../../../src/files/zip/ignore-rules.ts';
 export { listFolder } from '../../../../../src/files/zip/list-input.ts';

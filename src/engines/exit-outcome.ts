@@ -1,6 +1,5 @@
 import { constants } from 'node:os';
-import type { JobEnd } from '../../domain/jobs/job.ts';
-import { describeShellExitCode } from '../job-messages.ts';
+import type { JobEnd } from '../domain/jobs/job.ts';
 
 export type OutcomeFields = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
 
@@ -21,4 +20,11 @@ export const succeeded: OutcomeFields = { outcome: 'succeeded', reason: 'exit co
 
 function signalName(signal: number): string {
   return Object.entries(constants.signals).find(([, number]) => number === signal)?.[0] ?? `signal ${signal}`;
+}
+
+/** Only shells give 126 and 127 a fixed meaning. */
+export function describeShellExitCode(code: number): string {
+  if (code === 127) return 'command not found (exit code 127): stderr says which';
+  if (code === 126) return 'command not executable (exit code 126): stderr says which';
+  return `exit code ${code}`;
 }
