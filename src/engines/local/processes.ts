@@ -105,7 +105,7 @@ async function signalJob(job: JobProcessSelector, ...signals: NodeJS.Signals[]):
 
 async function retryUntil(timeoutMs: number, attempt: () => Promise<boolean>): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
-  for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 2, 200)) {
+  for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 200)) {
     if (await attempt().catch(() => false)) return true;
     const remainingMs = deadline - performance.now();
     if (remainingMs <= 0) return false;
