@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import type { StorageProblem } from '../domain/systems/health.ts';
 import { notIsolatedWarning } from '../domain/systems/isolation.ts';
-import { bytesPerKb, msPerDay, msPerMinute } from '../domain/units.ts';
+import { msPerDay, msPerMinute } from '../domain/units.ts';
 import { type Certificate, createCertificateReload } from '../http/server/certificate.ts';
 import { createRequestMetrics } from '../http/server/served-request.ts';
 import { closeServer, createServer, type ServerDeps } from '../http/server/server.ts';
@@ -91,7 +91,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     requestTimeoutMs: server.requestTimeoutSeconds * 1000,
     heartbeatMs: tuning.heartbeatIntervalMs,
     trustProxy: server.trustProxy,
-    limits: limitSettings(config),
+    limits: limitSettings(deps),
     registry: metrics,
     services: createServices(deps, feed, oidcClients),
     accessTopic: deps.accessTopic,
@@ -140,21 +140,18 @@ function createServerCertificateReload(
   return createCertificateReload({ files, certificate, log, now, onReplace });
 }
 
-function limitSettings({ events, limits }: Dependencies['config']): ServerDeps['limits'] {
+function limitSettings({ config: { limits }, tuning }: Dependencies): ServerDeps['limits'] {
+  const { rateWindowMs, maxOpenRequests, slowReaders } = tuning;
   return {
-    rates: { ...limits, windowMs: limits.windowSeconds * 1000 },
+    rates: { ...limits, windowMs: rateWindowMs },
     openRequests: {
-      upload: { perUser: limits.uploads, total: limits.totalUploads },
-      download: { perUser: limits.downloads, total: limits.totalDownloads },
-      log_follower: { perUser: limits.logFollowers, total: limits.totalLogFollowers },
-      event_listener: { perUser: limits.eventListeners, total: events.totalListeners },
+      upload: { perUser: limits.uploads, total: maxOpenRequests.upload },
+      download: { perUser: limits.downloads, total: maxOpenRequests.download },
+      log_follower: { perUser: limits.logFollowers, total: maxOpenRequests.log_follower },
+      event_listener: { perUser: limits.eventListeners, total: maxOpenRequests.event_listener },
     },
-    connections: limits,
-    slowReaders: {
-      windowMs: limits.slowReaderSeconds * 1000,
-      minBytes: limits.slowReaderKb * bytesPerKb,
-      maxWaitingBytes: limits.unreadResponsesMb * 1000 * bytesPerKb,
-    },
+    maxConnections: limits.connections,
+    slowReaders,
   };
 }
 

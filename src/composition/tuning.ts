@@ -1,4 +1,6 @@
 import { msPerDay } from '../domain/units.ts';
+import type { OpenRequestKind } from '../http/limits/concurrency.ts';
+import type { SlowReaderLimits } from '../http/limits/slow-readers.ts';
 
 /** Values that no site needs to change. Tests and the simulation do. */
 export interface Tuning {
@@ -14,6 +16,11 @@ export interface Tuning {
   eventIntervalMs: number;
   /** How often an idle event stream sends a comment. */
   heartbeatIntervalMs: number;
+  /** How long the requests of a user, a token or an address are counted. */
+  rateWindowMs: number;
+  /** Of all users together. */
+  maxOpenRequests: Record<OpenRequestKind, number>;
+  slowReaders: SlowReaderLimits;
   /** DNS servers for the names in webhook URLs. Empty: those of the host. */
   nameServers: readonly string[];
   /** Timeout of one attempt to deliver an event, redirects included. */
@@ -31,6 +38,9 @@ export const defaultTuning: Tuning = {
   retentionIntervalMs: 60_000,
   eventIntervalMs: 1000,
   heartbeatIntervalMs: 15_000,
+  rateWindowMs: 10_000,
+  maxOpenRequests: { upload: 1000, download: 1000, log_follower: 2000, event_listener: 5000 },
+  slowReaders: { windowMs: 60_000, minBytes: 64_000, maxWaitingBytes: 256_000_000 },
   nameServers: [],
   webhookTimeoutMs: 10_000,
   webhookRetrySeconds: [5, 300, 1500, 5400, 10_800, 18_000, 14_400, 21_600, 14_400],

@@ -144,60 +144,37 @@ export const ConfigSchema = Type.Object(
           'How many days before the deletion the owner is notified. A later change never shortens the notice of a job.',
       }),
     }),
-    limits: section('Limits by user and in all, so that one client cannot starve the others.', {
-      windowSeconds: positiveInt(10, 'Length of the window in which requests are counted, in seconds.'),
-      userRequests: positiveInt(10_000, 'Maximum requests of one user per window.'),
-      tokenRequests: positiveInt(5000, 'Maximum requests with one token per window.'),
+    limits: section('Limits, so that one client cannot starve the others.', {
+      userRequests: positiveInt(10_000, 'Maximum requests of one user in ten seconds; half of them with one token.'),
       addressRequests: positiveInt(
         1000,
-        'Maximum requests without a valid token from one address (IPv6: from one /64) per window. Behind a proxy that ' +
+        'Maximum requests without a valid token from one address (IPv6: from one /64) in ten seconds. Behind a proxy that ' +
           '`server.trustProxy` does not list, this is the address of the proxy.',
       ),
       failedSignIns: positiveInt(
         20,
         'Maximum failed sign-ins, and requests with a token that is not valid, from one address (IPv6: from one /64) per ' +
-          'minute. More are 429; requests with a valid token go on working.',
-      ),
-      startedSignIns: positiveInt(
-        60,
-        'Maximum sign-ins that are started, at an OpenID provider or by the device flow, from one address (IPv6: from one ' +
-          '/64) per minute. Each is stored until it has expired.',
+          'minute. More are 429; requests with a valid token go on working. Three times as many sign-ins can be started.',
       ),
       uploads: positiveInt(200, 'Maximum concurrent uploads of one user.'),
-      unfinishedJobs: section('Maximum numbers of jobs that have not ended. More are 429 `too_many_jobs`.', {
-        user: positiveInt(10_000, 'Unfinished jobs of one user, in all projects.'),
-        project: positiveInt(100_000, 'Unfinished jobs of one project, of all its users together.'),
-      }),
-      totalUploads: positiveInt(1000, 'Maximum concurrent uploads of all users.'),
       downloads: positiveInt(
         100,
         'Maximum concurrent downloads of one user: files, archives, lists of files, and logs.',
       ),
-      totalDownloads: positiveInt(1000, 'Maximum concurrent downloads of all users.'),
+      logFollowers: positiveInt(100, 'Maximum requests of one user that follow a log.'),
       eventListeners: positiveInt(100, 'Maximum open event streams and long polls of one user.'),
       webhooks: positiveInt(20, 'Maximum number of webhooks of one user.'),
-      logFollowers: positiveInt(100, 'Maximum requests of one user that follow a log.'),
-      totalLogFollowers: positiveInt(2000, 'Maximum requests of all users that follow a log.'),
-      connections: positiveInt(10_000, 'Maximum open connections.'),
-      addressConnections: positiveInt(
-        5000,
-        'Maximum open connections from one address. Behind a proxy, this is the address of the proxy.',
-      ),
-      slowReaderSeconds: positiveInt(
-        60,
-        'A client that takes a waiting response more slowly than `slowReaderKb` within this time is disconnected. Bytes ' +
-          'that it took faster count for the time after them, for at most ten times this time.',
-      ),
-      slowReaderKb: positiveInt(64, 'See `slowReaderSeconds`.'),
-      unreadResponsesMb: positiveInt(
-        256,
-        'Maximum size of all responses that wait for their clients, in MB. Beyond it, clients that have read ' +
-          'nothing in two fifths of `slowReaderSeconds` are disconnected.',
+      unfinishedJobs: section('Maximum numbers of jobs that have not ended. More are 429 `too_many_jobs`.', {
+        user: positiveInt(10_000, 'Unfinished jobs of one user, in all projects.'),
+        project: positiveInt(100_000, 'Unfinished jobs of one project, of all its users together.'),
+      }),
+      connections: positiveInt(
+        10_000,
+        'Maximum open connections; half of them from one address. Behind a proxy, this is the address of the proxy.',
       ),
     }),
     events: section('Event history, streams and long polls.', {
       keepDays: positiveInt(90, 'Retention of events and their webhook deliveries, in days.'),
-      totalListeners: positiveInt(5000, 'Maximum open event streams and long polls of all users.'),
     }),
     webhooks: section('Delivery of events to webhooks.', {
       allowNetworks: Type.Array(Type.String(), {

@@ -109,12 +109,6 @@ function tooManyOpen(kind: OpenRequestKind, { perUser, total }: { perUser: numbe
   return new BursarError('server_busy', message, options);
 }
 
-export interface ConnectionLimits {
-  /** Maximum open connections, in all and from one address. */
-  connections: number;
-  addressConnections: number;
-}
-
 export interface Connection {
   socket: Socket;
   /** Carries the requests: the socket itself or, with TLS, its decrypted stream after the handshake. */
@@ -128,16 +122,17 @@ const maxRefusals = 100;
 const retryAfterSeconds = 10;
 
 /**
- * Limits the open connections of a server, in all and by address. `endWithError` sends an error on a connection without a
+ * Limits the open connections of a server. Half of them can come from one address. `endWithError` sends an error on a connection without a
  * request, and closes it.
  */
 export function limitConnections(
   server: Server,
-  limits: ConnectionLimits,
+  maxConnections: number,
   metrics: Pick<Metrics, 'setGauge' | 'increment'>,
   endWithError: (socket: Socket, error: BursarError) => void,
 ) {
-  const slots = createSlots({ total: limits.connections, perKey: limits.addressConnections });
+  const maxOfAddress = Math.ceil(maxConnections / 2);
+  const slots = createSlots({ total: maxConnections, perKey: maxOfAddress });
   const refusals = createSlots({ total: maxRefusals });
   /** By the address and port of the client. */
   const connections = new Map<string, Connection>();
@@ -174,7 +169,7 @@ export function limitConnections(
     const address = socket.remoteAddress ?? '';
     const freeSlot = slots.tryTake(address);
     // Node's HTTP parser does not get the connection: a request that is refused must not be carried out.
-    if (freeSlot === undefined) return refuse(socket, tooManyConnections(limits, slots.countTaken(address)));
+    if (freeSlot === undefined) return refuse(socket, tooManyConnections(maxOfAddress, slots.countTaken(address)));
     add(socket, freeSlot);
     handleConnection.call(server, socket);
   });
@@ -196,9 +191,9 @@ export function limitConnections(
 
 const clientOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
-function tooManyConnections({ addressConnections }: ConnectionLimits, ofAddress: number): BursarError {
+function tooManyConnections(maxOfAddress: number, ofAddress: number): BursarError {
   const options = { transient: true, retryAfterSeconds };
-  if (ofAddress >= addressConnections) {
+  if (ofAddress >= maxOfAddress) {
     const message = `Your address has ${ofAddress} open connections, which is the limit. Close some of them.`;
     return new BursarError('too_many_requests', message, options);
   }

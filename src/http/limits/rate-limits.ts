@@ -7,11 +7,9 @@ import type { Caller } from '../../services/identity/actor.ts';
 export interface RateLimitSettings {
   windowMs: number;
   userRequests: number;
-  tokenRequests: number;
   addressRequests: number;
-  /** These two are per minute, whatever the window of the other limits is. */
+  /** Per minute, whatever the window of the other limits is. */
   failedSignIns: number;
-  startedSignIns: number;
 }
 
 /** Allows `quota` requests within a window. The quota refills evenly. */
@@ -38,6 +36,8 @@ interface Counter {
 const maxCallers = 20_000;
 
 const signInWindowMs = 60_000;
+/** Each start is stored until it has expired. */
+const startsPerFailure = 3;
 
 export type RateLimits = ReturnType<typeof createRateLimits>;
 
@@ -49,13 +49,13 @@ export type RateLimits = ReturnType<typeof createRateLimits>;
 export function createRateLimits(settings: RateLimitSettings, now: () => number) {
   const { windowMs, failedSignIns } = settings;
   const ofUser = createCounters('user', settings.userRequests, windowMs, 'of one user');
-  const ofToken = createCounters('token', settings.tokenRequests, windowMs, 'with one token');
+  const ofToken = createCounters('token', Math.ceil(settings.userRequests / 2), windowMs, 'with one token');
   const withoutToken = 'without a valid token from one address';
   const ofAddress = createCounters('address', settings.addressRequests, windowMs, withoutToken);
   const wrong = 'with a wrong token or code from one address';
   const ofFailures = createCounters('failed_sign_in', failedSignIns, signInWindowMs, wrong);
   const starting = 'that start a sign-in from one address';
-  const ofStarts = createCounters('started_sign_in', settings.startedSignIns, signInWindowMs, starting);
+  const ofStarts = createCounters('started_sign_in', startsPerFailure * failedSignIns, signInWindowMs, starting);
 
   /** Counts the request in all counters, or in none if one of them refuses it. */
   function count(reply: FastifyReply, ...counters: readonly Counter[]): void {

@@ -14,10 +14,7 @@ export interface SlowReaderLimits {
 
 const checksPerWindow = 10;
 
-/**
- * A check without progress alone says little: the operating system takes the bytes for a steady client in bursts. This is what
- * the description of `limits.unreadResponsesMb` calls two fifths.
- */
+/** A check without progress alone says little: the operating system takes the bytes for a steady client in bursts. */
 const stalledChecks = 4;
 
 /** The send buffer of Linux has up to 4 MB, so a client that reads 10 KB/s takes bytes every two minutes only. */

@@ -15,12 +15,7 @@ import type { Metrics } from '../../metrics/metrics.ts';
 import type { RefusedRequest } from '../../services/identity/refusal-recorder.ts';
 import { isRefusedAccess } from '../../services/identity/refused-access.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
-import {
-  type ConnectionLimits,
-  createOpenRequests,
-  limitConnections,
-  type OpenRequestLimits,
-} from '../limits/concurrency.ts';
+import { createOpenRequests, limitConnections, type OpenRequestLimits } from '../limits/concurrency.ts';
 import { createRateLimits, type RateLimitSettings } from '../limits/rate-limits.ts';
 import { disconnectSlowReaders, type SlowReaderLimits } from '../limits/slow-readers.ts';
 import { drainBody } from '../request/drain-body.ts';
@@ -51,7 +46,7 @@ export interface ServerDeps extends Omit<RouteDeps, 'hasTls' | 'rates' | 'openRe
   limits: {
     rates: RateLimitSettings;
     openRequests: OpenRequestLimits;
-    connections: ConnectionLimits;
+    maxConnections: number;
     slowReaders: SlowReaderLimits;
   };
   registry: Pick<Metrics, 'setGauge' | 'increment'>;
@@ -135,7 +130,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     if (problem.status >= 500 && !isIntended(error)) log.error({ reqId: request.id, err: error }, 'request failed');
     return reply;
   });
-  const connections = limitConnections(app.server, limits.connections, registry, (socket, error) => {
+  const connections = limitConnections(app.server, limits.maxConnections, registry, (socket, error) => {
     endWithProblem(socket, error, randomUUID());
   });
   const stopChecks = disconnectSlowReaders(connections.open, limits.slowReaders, registry, log);

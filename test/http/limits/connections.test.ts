@@ -13,8 +13,7 @@ test('a client that resets connections and comes back from the same port is not 
   const setGauge = (_name: string, _labels: object, open: number) => {
     count = open;
   };
-  const limits = { connections: 100, addressConnections: 100 };
-  const connections = limitConnections(server, limits, { setGauge, increment: refuse }, refuse);
+  const connections = limitConnections(server, 200, { setGauge, increment: refuse }, refuse);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

@@ -39,10 +39,8 @@ describe('sign-ins with a short code', () => {
     const settings = {
       windowMs: 1000,
       userRequests: 9,
-      tokenRequests: 9,
       addressRequests: 9,
       failedSignIns,
-      startedSignIns: 9,
     };
     return { ...createRateLimits(settings, () => now), wait: (ms: number) => (now += ms) };
   }

@@ -25,8 +25,8 @@ describe('a repeated read', () => {
   let job: Job;
 
   before(async () => {
-    const config = { ...shippedConfig(), limits: { windowSeconds: 3600, userRequests: 500, tokenRequests: 100 } };
-    server = await startServer({ config });
+    const config = { ...shippedConfig(), limits: { userRequests: 200 } };
+    server = await startServer({ config, tuning: { rateWindowMs: 3_600_000 } });
     me = createCaller(server.url, server.userToken);
     job = (await me.submit('/jobs/hpc_one/', { command: 'true' })).body;
     // Not over HTTP: on a slow machine the polls alone would exceed the rate limit.

@@ -23,7 +23,7 @@ function config(cluster: SlurmCluster) {
   const { hpc_one } = slurmConfig(cluster).systems;
   const projects = [{ name: 'proj_hpc_one_01', grant: { timeSeconds: 1_000_000_000 } }];
   // All readers are the same user, whom the default rate limit would stop.
-  const limits = { userRequests: 1_000_000, tokenRequests: 1_000_000 };
+  const limits = { userRequests: 2_000_000 };
   return { limits, systems: { hpc_one: { ...hpc_one, projects, watchSeconds, idleWatchSeconds: watchSeconds } } };
 }
 

@@ -14,7 +14,7 @@ import type { TestServer } from '../../../support/server.ts';
 import { spawnServer } from '../../../support/server-process.ts';
 import { signIn } from '../../../support/sign-in.ts';
 import { until } from '../../../support/until.ts';
-import { sendJson, webhookConfig } from '../../../support/webhooks.ts';
+import { sendJson, webhookConfig, webhookTuning } from '../../../support/webhooks.ts';
 import { createResponseCheck } from './check-response.ts';
 import {
   type FuzzFixture,
@@ -76,10 +76,13 @@ before(async () => {
   const { systems, ...config } = webhookConfig();
   for (const { engine } of Object.values(systems)) engine.cores = 1;
   const limits = {
-    ...{ userRequests: unlimited, tokenRequests: unlimited },
-    ...{ addressRequests: unlimited, failedSignIns: unlimited, startedSignIns: unlimited },
+    ...{ userRequests: unlimited, addressRequests: unlimited, failedSignIns: unlimited },
+    webhooks: 5,
   };
-  server = await spawnServer({ config: { ...config, systems, limits, log: { level: 'warn' } } });
+  server = await spawnServer({
+    config: { ...config, systems, limits, log: { level: 'warn' } },
+    tuning: { ...webhookTuning, nameServers: [dns.address] },
+  });
   admin = createCaller(server.url, server.adminToken);
   ({ document } = await loadOpenApiContract(server));
   fixture = await createFixture();

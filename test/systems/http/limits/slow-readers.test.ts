@@ -8,6 +8,7 @@ import { Readable } from 'node:stream';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { defaultTuning } from '../../../../src/composition/tuning.ts';
 import type { Connection } from '../../../../src/http/limits/concurrency.ts';
 import { createSlowReaderCheck } from '../../../../src/http/limits/slow-readers.ts';
 import { type Caller, createCaller, type Job } from '../../../support/api.ts';
@@ -17,7 +18,6 @@ import { jobPath } from '../../../support/jobs.ts';
 import { readMetric } from '../../../support/metrics.ts';
 import { bearerHeader, formatRequestHead } from '../../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../../support/server.ts';
-import { shippedConfig } from '../../../support/shipped-config.ts';
 import { until } from '../../../support/until.ts';
 
 const responseBytes = 64_000_000;
@@ -170,8 +170,8 @@ describe('a server', () => {
   let job: Job;
   before(async () => {
     // More than what waits of a download, so that it has one second.
-    const limits = { slowReaderSeconds: 1, slowReaderKb: 500 };
-    server = await startServer({ config: { ...shippedConfig(), limits, events: { heartbeatSeconds: 30 } } });
+    const slowReaders = { ...defaultTuning.slowReaders, windowMs: 1000, minBytes: 500_000 };
+    server = await startServer({ tuning: { slowReaders, heartbeatIntervalMs: 30_000 } });
     me = createCaller(server.url, server.userToken);
     const { body } = await me.submit('/jobs/hpc_one/', { command: `head -c ${responseBytes} /dev/zero > large` });
     job = await me.waitUntilFinished(body);

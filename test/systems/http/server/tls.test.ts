@@ -42,9 +42,8 @@ describe('a server with a certificate', () => {
     authority = await createCertificateAuthority(join(folder, 'authority'));
     setDefaultCACertificates([...systemAuthorities, readFileSync(authority.certificateFile, 'utf8')]);
     use(await authority.issue('IP:127.0.0.1'));
-    const config = shippedConfig();
-    const limits = { ...config.limits, addressConnections };
-    server = await spawnServer({ config: { ...config, server: { tls: files }, limits } });
+    const limits = { connections: 2 * addressConnections };
+    server = await spawnServer({ config: { ...shippedConfig(), server: { tls: files }, limits } });
   });
   after(async () => {
     setDefaultCACertificates(systemAuthorities);
