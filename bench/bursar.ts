@@ -13,7 +13,7 @@ import { type StoredJob, seedJobs } from './seed.ts';
 /** High enough never to apply: the benchmarks measure the server's capacity, not its rate limits. */
 const limits = {
   ...{ userRequests: 1e9, addressRequests: 1e9, uploads: 1e6 },
-  unfinishedJobs: { user: 1e9, project: 1e9 },
+  ...{ unfinishedJobs: 1e9, projectUnfinishedJobs: 1e9 },
 };
 const grant = { timeSeconds: 1e10, spaceKb: 1e10 };
 

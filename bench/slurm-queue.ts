@@ -28,15 +28,15 @@ export function queueJobs(bench: Bench, cluster: SlurmCluster, count: number): {
 }
 
 /** The shipped configuration, with hpc_one on the cluster, a constant poll interval, and any number of jobs of a user. */
-export function slurmConfig(cluster: SlurmCluster, watchSeconds: number) {
+export function slurmConfig(cluster: SlurmCluster, pollIntervalSeconds: number) {
   const config = unlimitedConfig();
   const engine = { kind: 'slurm', environment: cluster.env, accounting: 'completion' };
   const hpc_one = {
     ...config.systems.hpc_one,
     isolation: 'bubblewrap',
     engine,
-    watchSeconds,
-    idleWatchSeconds: watchSeconds,
+    pollIntervalSeconds,
+    maxPollIntervalSeconds: pollIntervalSeconds,
     submittedJobsPerUser: 1_000_000,
   };
   return { ...config, systems: { ...config.systems, hpc_one } };

@@ -50,7 +50,8 @@ try {
 function startServer(): Promise<ServerProcess> {
   return spawnServer({
     data,
-    config: slurmConfig(cluster, { missingAlarmSeconds: 30 }),
+    config: slurmConfig(cluster),
+    tuning: { missingAlarmMs: 30_000 },
     env: { BURSAR_DATABASE_URL: postgres.url('bursar') },
     logFile: join(folder, 'server.log'),
   });

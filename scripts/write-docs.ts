@@ -67,6 +67,8 @@ ${Object.entries(engines).map(engineReference).join('')}`;
 
 function engineReference([kind, { schema }]: [string, { schema: unknown }]): string {
   const node = schema as SchemaNode;
+  // The heading has the kind.
+  const { kind: _, ...properties } = node.properties ?? {};
   return `
 ## \`engine: { kind: ${kind} }\`
 
@@ -74,7 +76,7 @@ ${node.description}
 
 | key | type | default | meaning |
 |---|---|---|---|
-${tableRows(node, 'engine').join('\n')}
+${tableRows({ ...node, properties }, 'engine').join('\n')}
 `;
 }
 

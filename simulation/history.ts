@@ -94,6 +94,8 @@ const tuning = {
   periodIntervalMs: 30_000,
   retentionIntervalMs: 10_000,
   eventIntervalMs: 15_000,
+  delayAlarmMs: 60_000,
+  missingAlarmMs: 60_000,
   webhookRetrySeconds: [1, 5, 20, 60, 120, 240],
 };
 

@@ -185,8 +185,6 @@ function createBackend({ dataFolder, createEngine }: ServerOptions): SystemBacke
     workspaces: withFaults('workspace', workspaces, ['stage', 'measure', 'list', 'remove'], { error: storageError }),
     shell: null,
     siteOptions: () => ({}),
-    missingAlarmMs: 60_000,
-    delayAlarmMs: 60_000,
     maxJobsPerUser: 100,
     measureMs: 30_000,
     minPollMs: 1000,

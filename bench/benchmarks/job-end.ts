@@ -9,7 +9,7 @@ import { startBursar } from '../bursar.ts';
 import { slurmConfig, startSlurm } from '../slurm-queue.ts';
 import { quantile } from '../statistics.ts';
 
-const watchSeconds = 1;
+const pollIntervalSeconds = 1;
 /** The jobs end at random points of the poll interval, and record their end. */
 const script = '#!/bin/bash\nsleep 1.$((RANDOM % 1000 + 1000))\ndate +%s%3N > end\n';
 
@@ -18,7 +18,7 @@ export const jobEnd: Benchmark = {
   requires: ['Slurm'],
   async run(bench) {
     const cluster = await startSlurm(bench, { nodes: 2 });
-    const bursar = await startBursar(bench, { config: slurmConfig(cluster, watchSeconds) });
+    const bursar = await startBursar(bench, { config: slurmConfig(cluster, pollIntervalSeconds) });
     const client = createCaller(bursar.url, bursar.userToken);
     const stream = await openEventStream(bursar.url, bursar.userToken);
     bench.defer(stream.disconnect);
@@ -29,9 +29,9 @@ export const jobEnd: Benchmark = {
 
     await bench.measure({
       scenario: 'end of a Slurm job to the event at a listener, 95th percentile',
-      baseline: `the poll interval, ${watchSeconds} s`,
+      baseline: `the poll interval, ${pollIntervalSeconds} s`,
       unit: 's',
-      threshold: { atMost: watchSeconds + 0.5 },
+      threshold: { atMost: pollIntervalSeconds + 0.5 },
       async ours() {
         const seenAtMs = new Map<string, number>();
         const submitted = new Set<string>();

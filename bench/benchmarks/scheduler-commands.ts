@@ -4,7 +4,7 @@ import { readCounter, readerId, startBursar } from '../bursar.ts';
 import { seedJobs } from '../seed.ts';
 import { queueJobs, slurmConfig, startSlurm } from '../slurm-queue.ts';
 
-const watchSeconds = 0.5;
+const pollIntervalSeconds = 0.5;
 const jobCount = 100;
 
 export const schedulerCommands: Benchmark = {
@@ -14,7 +14,7 @@ export const schedulerCommands: Benchmark = {
     const { fewReaders, manyReaders, commandCountSeconds } = bench.size;
     const cluster = await startSlurm(bench);
     const engineJobs = queueJobs(bench, cluster, jobCount);
-    const bursar = await startBursar(bench, { config: slurmConfig(cluster, watchSeconds) });
+    const bursar = await startBursar(bench, { config: slurmConfig(cluster, pollIntervalSeconds) });
     const seed = { jobs: engineJobs.length, ownerOf: () => readerId, engineJobs };
     const stored = seedJobs(bursar.databaseFile, { ...seed, statusOf: () => ({ state: 'queued' }) });
     const paths = ['/jobs/', '/quotas/', '/hpc/', ...stored.map(({ path }) => path)];

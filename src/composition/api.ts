@@ -163,9 +163,8 @@ function defaultProject({ systems }: Dependencies['config'], hpc: string): strin
 }
 
 function maxUnfinishedJobs({ systems, limits }: Dependencies['config'], hpc: string, name: string) {
-  const { user, project } = limits.unfinishedJobs;
   const settings = systems[hpc]?.projects.find((candidate) => candidate.name === name);
-  return { user, project: settings?.unfinishedJobs ?? project };
+  return { user: limits.unfinishedJobs, project: settings?.unfinishedJobs ?? limits.projectUnfinishedJobs };
 }
 
 function sessionDeps({ config, db, now }: Dependencies): SessionDeps {

@@ -10,7 +10,6 @@ import { workspaceFolderOf } from './isolation.ts';
 export interface SystemBackend extends EngineBackend {
   isolation: Isolation;
   siteOptions(project: string): object;
-  delayAlarmMs: number;
   maxJobsPerUser: number;
   measureMs: number;
   minPollMs: number;
@@ -52,9 +51,8 @@ export function createSystemBackend(
       ...settings.engine.site,
       ...settings.projects.find((candidate) => candidate.name === project)?.site,
     }),
-    delayAlarmMs: settings.delayAlarmSeconds * 1000,
     maxJobsPerUser: settings.submittedJobsPerUser,
-    measureMs: settings.measureSeconds * 1000,
-    minPollMs: settings.watchSeconds * 1000,
+    measureMs: settings.measureIntervalSeconds * 1000,
+    minPollMs: settings.pollIntervalSeconds * 1000,
   };
 }

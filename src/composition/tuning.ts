@@ -1,4 +1,4 @@
-import { msPerDay } from '../domain/units.ts';
+import { msPerDay, msPerMinute } from '../domain/units.ts';
 import type { OpenRequestKind } from '../http/limits/concurrency.ts';
 import type { SlowReaderLimits } from '../http/limits/slow-readers.ts';
 
@@ -16,6 +16,10 @@ export interface Tuning {
   eventIntervalMs: number;
   /** How often an idle event stream sends a comment. */
   heartbeatIntervalMs: number;
+  /** A job that cannot be submitted because of transient errors is reported after this time. */
+  delayAlarmMs: number;
+  /** A job that its engine does not report raises an alarm after this time. */
+  missingAlarmMs: number;
   /** How long the requests of a user, a token or an address are counted. */
   rateWindowMs: number;
   /** Of all users together. */
@@ -38,6 +42,8 @@ export const defaultTuning: Tuning = {
   retentionIntervalMs: 60_000,
   eventIntervalMs: 1000,
   heartbeatIntervalMs: 15_000,
+  delayAlarmMs: 5 * msPerMinute,
+  missingAlarmMs: 15 * msPerMinute,
   rateWindowMs: 10_000,
   maxOpenRequests: { upload: 1000, download: 1000, log_follower: 2000, event_listener: 5000 },
   slowReaders: { windowMs: 60_000, minBytes: 64_000, maxWaitingBytes: 256_000_000 },

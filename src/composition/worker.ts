@@ -9,13 +9,14 @@ import type { Dependencies } from './dependencies.ts';
 
 /** Starts all background work: dispatching and watching jobs, accounting periods, webhook deliveries, file retention. */
 export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise<void> }> {
-  const { config, database, db, spool, zipLimits, systemBackends, userTopic, systemTopic } = deps;
+  const { config, tuning, database, db, spool, zipLimits, systemBackends, userTopic, systemTopic } = deps;
   const { removeFiles, holder, metrics, tracing, now, log } = deps;
+  const { delayAlarmMs, missingAlarmMs } = tuning;
   const common = { db, spool, zipLimits, staleMs, removeFiles, metrics, tracing, publish: userTopic.publish, now, log };
   const leaseDeps = { db, holder, leaseMs: database.leaseMs, drainMs: config.server.drainSeconds * 1000, log };
 
   const systemWorkers = await startSystemWorkers(
-    systemBackends.map((backend) => ({ ...common, ...backend })),
+    systemBackends.map((backend) => ({ ...common, ...backend, delayAlarmMs, missingAlarmMs })),
     leaseDeps,
   );
   systemTopic.subscribe(systemWorkers.wake);

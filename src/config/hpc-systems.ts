@@ -5,9 +5,9 @@ import type { Config } from './schema.ts';
 /** Converts the configured systems to domain objects, by name. */
 export function toHpcSystems(config: Config): ReadonlyMap<string, HpcSystem> {
   return new Map(
-    Object.entries(config.systems).map(([name, system]) => [
-      name,
-      { ...system, name, commandLanguage: engineOf(system).commandLanguage } as HpcSystem,
-    ]),
+    Object.entries(config.systems).map(([name, system]) => {
+      const defaults = { nodes: 1, coresPerNode: 1, runtimeHours: system.defaultRuntimeHours };
+      return [name, { ...system, name, defaults, commandLanguage: engineOf(system).commandLanguage } as HpcSystem];
+    }),
   );
 }

@@ -164,10 +164,11 @@ export const ConfigSchema = Type.Object(
       logFollowers: positiveInt(100, 'Maximum requests of one user that follow a log.'),
       eventListeners: positiveInt(100, 'Maximum open event streams and long polls of one user.'),
       webhooks: positiveInt(20, 'Maximum number of webhooks of one user.'),
-      unfinishedJobs: section('Maximum numbers of jobs that have not ended. More are 429 `too_many_jobs`.', {
-        user: positiveInt(10_000, 'Unfinished jobs of one user, in all projects.'),
-        project: positiveInt(100_000, 'Unfinished jobs of one project, of all its users together.'),
-      }),
+      unfinishedJobs: positiveInt(
+        10_000,
+        'Maximum number of jobs of one user that have not ended, in all projects. More are 429 `too_many_jobs`.',
+      ),
+      projectUnfinishedJobs: positiveInt(100_000, 'The same for one project, of all its users together.'),
       connections: positiveInt(
         10_000,
         'Maximum open connections; half of them from one address. Behind a proxy, this is the address of the proxy.',

@@ -14,18 +14,6 @@ const Stages = section('Stage names that callers see for the states of a job.', 
   deleted: stageName('DELETED'),
 });
 
-const JobId = section('Format of job identifiers.', {
-  style: Type.Union([Type.Literal('uuid'), Type.Literal('prefixed')], {
-    default: 'uuid',
-    description: '`uuid`: an upper-case UUID. `prefixed`: `<prefix>-<tool>-<32 upper-case hexadecimal digits>`.',
-  }),
-  prefix: Type.String({
-    pattern: '^[A-Z][A-Z0-9_-]{0,31}$',
-    default: 'BURSAR-JOB',
-    description: 'Prefix for `style: prefixed`.',
-  }),
-});
-
 const Limits = section('Maximum resources of one job.', {
   nodes: positiveInt(64, 'Nodes.'),
   coresPerNode: positiveInt(128, 'Cores on each node.'),
@@ -34,12 +22,6 @@ const Limits = section('Maximum resources of one job.', {
     200_000,
     'Files and folders in the workspace. A job that has more is ended as `output_exceeded`; lists and zips of more fail.',
   ),
-});
-
-const Defaults = section('Resources of a job whose Payload does not set them.', {
-  nodes: positiveInt(1, 'Nodes.'),
-  coresPerNode: positiveInt(1, 'Cores on each node.'),
-  runtimeHours: Type.Number({ exclusiveMinimum: 0, default: 0.5, description: 'Hours of wall-clock time.' }),
 });
 
 const ToolParameter = Type.Object(
@@ -113,7 +95,7 @@ const Project = Type.Object(
     unfinishedJobs: Type.Optional(
       Type.Integer({
         minimum: 1,
-        description: 'Maximum number of unfinished jobs in this project. Default: `limits.unfinishedJobs.project`.',
+        description: 'Maximum number of unfinished jobs in this project. Default: `limits.projectUnfinishedJobs`.',
       }),
     ),
     site: Type.Optional(
@@ -178,29 +160,22 @@ export const System = Type.Object(
         'On a cluster: whether isolated jobs can use the commands of its scheduler. Through them a job can leave its ' +
         'isolation, so that the system counts as not isolated.',
     }),
-    watchSeconds: Type.Number({
+    pollIntervalSeconds: Type.Number({
       minimum: 0.1,
       default: 1,
       description: 'Poll interval while jobs change, in seconds. One poll covers all jobs of the system.',
     }),
-    idleWatchSeconds: Type.Number({
+    maxPollIntervalSeconds: Type.Number({
       minimum: 0.1,
       default: 30,
       description: 'Maximum poll interval, used while nothing changes or polls fail, in seconds.',
     }),
-    measureSeconds: Type.Number({
+    measureIntervalSeconds: Type.Number({
       minimum: 0.1,
       default: 30,
       description:
         'How often the files of all running jobs are measured, in seconds, to end jobs that exceed `limits.files` or the ' +
         'space that their quota has left. A measurement that takes long is repeated less often.',
-    }),
-    delayAlarmSeconds: Type.Number({
-      minimum: 0,
-      default: 300,
-      description:
-        'After how many seconds of transient errors a job that cannot be submitted is reported: to its owner, at `/hpc/`, ' +
-        '`/readyz` and `/metrics`. A permanent error is reported at once.',
     }),
     submittedJobsPerUser: positiveInt(
       1000,
@@ -209,7 +184,13 @@ export const System = Type.Object(
         'doctor checks that.',
     ),
     stages: Stages,
-    jobId: JobId,
+    jobIdPrefix: Type.Optional(
+      Type.String({
+        pattern: '^[A-Z][A-Z0-9_-]{0,31}$',
+        description:
+          'Job identifiers are `<prefix>-<tool>-<32 upper-case hexadecimal digits>`. Default: an upper-case UUID.',
+      }),
+    ),
     charge: Type.Union([Type.Literal('core'), Type.Literal('node'), Type.Literal('wall')], {
       default: 'core',
       description: 'The charging unit: core-seconds, node-seconds, or seconds of wall-clock time.',
@@ -219,7 +200,11 @@ export const System = Type.Object(
       default: 'reject',
       description: 'Whether a runtime over the limit is rejected (`reject`), or reduced to the limit (`clamp`).',
     }),
-    defaults: Defaults,
+    defaultRuntimeHours: Type.Number({
+      exclusiveMinimum: 0,
+      default: 0.5,
+      description: 'Runtime of a job whose Payload does not set it, in hours. It then has one node and one core.',
+    }),
     projects: Type.Array(Project, { minItems: 1, description: 'The projects. The first one is the default project.' }),
     tools: Type.Record(Type.String({ pattern: '^[A-Z][A-Z0-9_-]{0,31}$' }), Tool, {
       additionalProperties: false,

@@ -88,9 +88,8 @@ function validateConsistency(config: Config, references: ResolvedReferences | un
     if (system.kind === 'batch' && Object.keys(system.tools).length > 0) {
       add('tools', 'must be empty on a system of kind batch; only a system of kind tool has tools');
     }
-    for (const limit of ['nodes', 'coresPerNode', 'runtimeHours'] as const) {
-      if (system.defaults[limit] > system.limits[limit]) add(`defaults.${limit}`, `must not exceed limits.${limit}`);
-    }
+    if (system.defaultRuntimeHours > system.limits.runtimeHours)
+      add('defaultRuntimeHours', 'must not exceed limits.runtimeHours');
     // The workspace has more than the entries of the zip: folders that the zip does not list, and the logs.
     if (2 * config.submissions.maxEntries > system.limits.files) {
       const { maxEntries } = config.submissions;

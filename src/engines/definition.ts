@@ -29,8 +29,8 @@ export interface EngineSystem<Settings extends EngineSettings = EngineSettings> 
   readOnly: readonly string[];
   network: boolean;
   scheduler: boolean;
-  watchSeconds: number;
-  idleWatchSeconds: number;
+  pollIntervalSeconds: number;
+  maxPollIntervalSeconds: number;
   submittedJobsPerUser: number;
   limits: { files: number };
 }
@@ -99,7 +99,6 @@ export interface EngineBackend {
   workspaces: Workspaces;
   /** Runs the commands of the scheduler; null if there is none. */
   shell: Shell | null;
-  missingAlarmMs: number;
   maxPollMs: number;
   fullScanMs: number;
 }

@@ -75,7 +75,7 @@ describe('bursar config', () => {
     }),
   );
   const contradictions: [mistake: string, message: RegExp][] = [
-    ['a default above its limit', /^ {2}systems\.hpc_one\.defaults\.nodes: .*limits\.nodes$/m],
+    ['a default above its limit', /^ {2}systems\.hpc_one\.defaultRuntimeHours: .*limits\.runtimeHours$/m],
     ['a project listed twice', /^ {2}systems\.hpc_two\.projects: proj_hpc_two_01 is listed twice$/m],
     ['tools on a batch system', /^ {2}systems\.hpc_one\.tools: /m],
     [
@@ -86,7 +86,7 @@ describe('bursar config', () => {
   ];
   const checkContradictions = once(() =>
     checkChanged((config) => {
-      config.systems.hpc_one.defaults.nodes = 65;
+      config.systems.hpc_one.defaultRuntimeHours = 49;
       config.systems.hpc_two.projects[1].name = 'proj_hpc_two_01';
       config.systems.hpc_one.tools = config.systems.hpc_two.tools;
       config.systems.hpc_two.tools.BASH = { command: ['bash', '{script}'] };

@@ -62,20 +62,11 @@ describe('validateConfig: inconsistent values', () => {
     assert.match(fieldErrors(system({ tools }))['systems.hpc_one.tools'] ?? '', /kind tool/);
   });
 
-  test('rejects defaults that exceed the limits', () => {
-    const found = fieldErrors(
-      system({
-        limits: { nodes: 1, coresPerNode: 1, runtimeHours: 0.1 },
-        defaults: { nodes: 2, coresPerNode: 2, runtimeHours: 0.2 },
-      }),
-    );
-    assert.deepEqual(Object.keys(found).sort(), [
-      'systems.hpc_one.defaults.coresPerNode',
-      'systems.hpc_one.defaults.nodes',
-      'systems.hpc_one.defaults.runtimeHours',
-    ]);
-    // This also applies to the default runtime of the schema.
-    assert.ok('systems.hpc_one.defaults.runtimeHours' in fieldErrors(system({ limits: { runtimeHours: 0.25 } })));
+  test('rejects a default runtime that exceeds the limit', () => {
+    const found = fieldErrors(system({ limits: { runtimeHours: 0.1 }, defaultRuntimeHours: 0.2 }));
+    assert.deepEqual(Object.keys(found), ['systems.hpc_one.defaultRuntimeHours']);
+    // This also applies to the default of the schema.
+    assert.ok('systems.hpc_one.defaultRuntimeHours' in fieldErrors(system({ limits: { runtimeHours: 0.25 } })));
   });
 
   test('rejects a limit of files that a zip, its folders and the logs could exceed', () => {

@@ -22,7 +22,7 @@ describe('validateConfig', () => {
         ['hpc_two', 'tool'],
       ],
     );
-    assert.deepEqual(systems.get('hpc_two')?.jobId, { style: 'prefixed', prefix: 'BURSAR-JOB' });
+    assert.equal(systems.get('hpc_two')?.jobIdPrefix, 'BURSAR-JOB');
   });
 
   test('adds valid defaults', () => {

@@ -26,9 +26,9 @@ export function slurmConfig(
         },
         // Stated, because Bursar does not start with `auto` here: jobs share its account, and workspaces are in the data folder.
         isolation: 'bubblewrap',
-        watchSeconds: 0.5,
-        idleWatchSeconds: 2,
-        measureSeconds: 1,
+        pollIntervalSeconds: 0.5,
+        maxPollIntervalSeconds: 2,
+        measureIntervalSeconds: 1,
         limits: { nodes: 2, coresPerNode: 16, runtimeHours: 1 },
         projects: [{ name: 'proj_hpc_one_01' }],
         ...system,

@@ -23,10 +23,10 @@ const emptyFolder = mkdtempSync(join(tmpdir(), 'bursar-no-slurm-'));
 after(() => rmSync(emptyFolder, { recursive: true }));
 
 /** hpc_one has the local engine, hpc_two a Slurm whose commands are not installed: a transient error. */
-function configWithBrokenSlurm(delayAlarmSeconds: number) {
+function configWithBrokenSlurm() {
   const { systems, ...config } = shippedConfig();
   const engine = { kind: 'slurm', environment: { PATH: emptyFolder }, accounting: 'none' };
-  return { ...config, systems: { ...systems, hpc_two: { ...systems.hpc_two, engine, delayAlarmSeconds } } };
+  return { ...config, systems: { ...systems, hpc_two: { ...systems.hpc_two, engine } } };
 }
 
 describe('a job that cannot be submitted', () => {
@@ -34,7 +34,7 @@ describe('a job that cannot be submitted', () => {
   let me: Caller;
   before(async () => {
     // The second try is after one second, the third one after three.
-    server = await startServer({ config: configWithBrokenSlurm(2.5) });
+    server = await startServer({ config: configWithBrokenSlurm(), tuning: { delayAlarmMs: 2500 } });
     me = createCaller(server.url, server.userToken);
   });
   after(() => server.dispose());

@@ -32,7 +32,7 @@ describe('the files of running jobs', () => {
         Object.assign(config, { submissions: { maxEntries: 50 } });
         for (const [name, system] of Object.entries(config.systems)) {
           // Jobs of the other system are measured at their end only.
-          system.measureSeconds = name === 'hpc_one' ? 0.1 : 600;
+          system.measureIntervalSeconds = name === 'hpc_one' ? 0.1 : 600;
           system.limits.files = maxFiles;
           system.engine.cores = 4;
         }

@@ -39,7 +39,8 @@ export interface HpcSystem {
   kind: 'batch' | 'tool';
   commandLanguage: CommandLanguage;
   stages: StageNames;
-  jobId: { style: 'uuid' } | { style: 'prefixed'; prefix: string };
+  /** Undefined: job identifiers are UUIDs. */
+  jobIdPrefix?: string;
   charge: ChargeUnit;
   limits: JobResources & { /** Files and folders in the workspace of a job. */ files: number };
   /** Whether a runtime over the limit is rejected, or reduced to the limit. */
@@ -56,7 +57,7 @@ export function publicSystemName(name: string): string {
 /** Formats a new UUID as a job identifier in the style of the system. */
 export function formatJobId(system: HpcSystem, tool: string | null, uuid: string): string {
   const upper = uuid.toUpperCase();
-  if (system.jobId.style === 'uuid') return upper;
+  if (system.jobIdPrefix === undefined) return upper;
   const hexDigits = upper.replaceAll('-', '');
-  return [system.jobId.prefix, tool, hexDigits].filter((part) => part !== null).join('-');
+  return [system.jobIdPrefix, tool, hexDigits].filter((part) => part !== null).join('-');
 }

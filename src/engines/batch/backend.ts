@@ -16,7 +16,7 @@ export function createBatchBackend(
   createEngine: (shell: Shell) => Engine,
 ): EngineBackend {
   const { system, dataFolder, workspaceFolder, protectedFiles, spawnClient } = context;
-  const { ssh, environment, commandTimeoutSeconds, missingAlarmSeconds } = system.engine;
+  const { ssh, environment, commandTimeoutSeconds } = system.engine;
   const { startProcess } = spawnClient;
   const maxEntries = system.limits.files;
   const shell = ssh
@@ -33,8 +33,7 @@ export function createBatchBackend(
         })
       : createWorkspaces(workspaceFolder, { protectedFiles, maxEntries }),
     shell,
-    missingAlarmMs: missingAlarmSeconds * 1000,
-    maxPollMs: system.idleWatchSeconds * 1000,
+    maxPollMs: system.maxPollIntervalSeconds * 1000,
     fullScanMs: 0,
   };
 }

@@ -37,10 +37,6 @@ export const batchKeys = (scheduler: string, example: string) => ({
     30,
     `Timeout of one ${scheduler} command and, with \`ssh\`, of a request for files or logs until their first byte, in seconds.`,
   ),
-  missingAlarmSeconds: positiveInt(
-    900,
-    `After how many seconds Bursar raises an alarm about a job that ${scheduler} does not report.`,
-  ),
 });
 
 export type BatchSettings = Static<TObject<ReturnType<typeof batchKeys>>> & { kind: string; site: object };

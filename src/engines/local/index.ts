@@ -36,9 +36,8 @@ export const localEngine: EngineDefinition<LocalSettings, LocalSandbox> = {
       createEngine: () => createLocalEngine(options),
       workspaces: createWorkspaces(workspaceFolder, { protectedFiles, maxEntries: system.limits.files }),
       shell: null,
-      missingAlarmMs: 60_000,
       // Observing local processes is cheap, so an idle system is polled as often as a busy one.
-      maxPollMs: system.watchSeconds * 1000,
+      maxPollMs: system.pollIntervalSeconds * 1000,
       // Its records are durable, so that no job gets lost.
       fullScanMs: 10_000,
     };

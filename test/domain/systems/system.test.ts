@@ -16,7 +16,7 @@ describe('formatJobId', () => {
 
   test('joins prefix, tool and hexadecimal digits on a tool system', () => {
     assert.equal(formatJobId(toolSystem(), 'BASH', uuid), 'BURSAR-JOB-BASH-0F8FAD5BD9CB469FA16570867728950E');
-    const other = { ...toolSystem(), jobId: { style: 'prefixed' as const, prefix: 'X' } };
+    const other = { ...toolSystem(), jobIdPrefix: 'X' };
     assert.equal(formatJobId(other, 'A-B', uuid), 'X-A-B-0F8FAD5BD9CB469FA16570867728950E');
   });
 
@@ -35,11 +35,11 @@ describe('formatJobId', () => {
   });
 
   test('is a valid file name for every prefix and tool that the configuration allows', () => {
-    // The patterns of src/config/system-schema.ts, for `jobId.prefix` and for the names of tools.
+    // The patterns of src/config/system-schema.ts, for `jobIdPrefix` and for the names of tools.
     const name = fc.stringMatching(/^[A-Z][A-Z0-9_-]{0,31}$/);
     fc.assert(
       fc.property(name, name, (prefix, tool) => {
-        const id = formatJobId({ ...toolSystem(), jobId: { style: 'prefixed', prefix } }, tool, uuid);
+        const id = formatJobId({ ...toolSystem(), jobIdPrefix: prefix }, tool, uuid);
         assert.ok(isJobId(id), `${id} is not a valid job identifier`);
       }),
     );

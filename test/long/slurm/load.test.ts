@@ -12,7 +12,7 @@ const smallJobCount = 10;
 const largeJobCount = 500;
 const readerCount = 50;
 
-const watchSeconds = 1;
+const pollIntervalSeconds = 1;
 const countSeconds = 20;
 
 /** Occupies the whole cluster for longer than the test: the first job runs, all others wait. */
@@ -24,7 +24,10 @@ function config(cluster: SlurmCluster) {
   const projects = [{ name: 'proj_hpc_one_01', grant: { timeSeconds: 1_000_000_000 } }];
   // All readers are the same user, whom the default rate limit would stop.
   const limits = { userRequests: 2_000_000 };
-  return { limits, systems: { hpc_one: { ...hpc_one, projects, watchSeconds, idleWatchSeconds: watchSeconds } } };
+  return {
+    limits,
+    systems: { hpc_one: { ...hpc_one, projects, pollIntervalSeconds, maxPollIntervalSeconds: pollIntervalSeconds } },
+  };
 }
 
 describe('scheduler commands', () => {
@@ -74,7 +77,7 @@ describe('scheduler commands', () => {
     const before = await readCommandCounts();
     await work();
     const after = await readCommandCounts();
-    const polls = (performance.now() - startedAt) / (watchSeconds * 1000);
+    const polls = (performance.now() - startedAt) / (pollIntervalSeconds * 1000);
     const counts = Object.entries(after).map(([name, count]) => [name, count - (before[name] ?? 0)] as const);
     return { counts: Object.fromEntries(counts.filter(([, count]) => count > 0)), polls };
   }

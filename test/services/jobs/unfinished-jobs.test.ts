@@ -21,7 +21,7 @@ describe('unfinished jobs', () => {
     sleepingTool = await createZip({ 'main.sh': waitForGoScript });
     fixture = await openAccountingFixture({
       adjust: (config) => {
-        Object.assign(config, { limits: { unfinishedJobs: { user: userLimit, project: projectLimit } } });
+        Object.assign(config, { limits: { unfinishedJobs: userLimit, projectUnfinishedJobs: projectLimit } });
         const smallProject = config.systems.hpc_two?.projects[1];
         assert.ok(smallProject);
         smallProject.unfinishedJobs = smallProjectLimit;

@@ -15,8 +15,9 @@ import { until } from '../../support/until.ts';
 /** Starts a cluster without accounting that removes finished jobs from the queue early, and a server that can restart. */
 async function startService(t: TestContext, extraConf: string[] = []) {
   const cluster = await startCluster({ nodes: 1, minJobAge: 2, extraConf: ['FirstJobId=100', ...extraConf] });
-  const config = slurmConfig(cluster, { accounting: 'none', missingAlarmSeconds: 15 });
-  let server = await spawnServer({ config });
+  const config = slurmConfig(cluster, { accounting: 'none' });
+  const tuning = { missingAlarmMs: 15_000 };
+  let server = await spawnServer({ config, tuning });
   t.after(async () => {
     await server.dispose();
     await cluster.stop();
@@ -33,7 +34,7 @@ async function startService(t: TestContext, extraConf: string[] = []) {
     findLogLine,
     stopServer: () => server.stop(),
     async respawnServer() {
-      server = await spawnServer({ config, data });
+      server = await spawnServer({ config, tuning, data });
       me = createCaller(server.url, token);
     },
     /** Submits a job that occupies the whole node, so that it waits while another one runs. */

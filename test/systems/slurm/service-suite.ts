@@ -26,7 +26,7 @@ export interface ClusterAccess {
 const hpcTwo = {
   kind: 'tool',
   scheduler: true,
-  jobId: { style: 'prefixed' },
+  jobIdPrefix: 'BURSAR-JOB',
   stages: { queued: 'QUEUE', succeeded: 'COMPLETED' },
   projects: [{ name: 'proj_hpc_two_01' }],
   tools: { BASH: { command: ['bash', 'main.sh', '{word}'], entry: 'main.sh', parameters: { word: {} } } },
