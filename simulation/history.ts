@@ -85,7 +85,7 @@ const config = validateConfig(
         ],
       },
     },
-    retention: { noticeDays: retention.noticeMs / msPerDay },
+    noticeDays: retention.noticeMs / msPerDay,
   },
   'simulation',
 );

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Tx } from '../../src/store/database/handle.ts';
 import { type JobRange, usage } from './jobs.ts';
 
-/** Older events have expired: the default of `events.keepDays`. */
+/** Older events have expired: the default of `eventRetentionDays`. */
 const keepMs = 90 * 24 * 3600 * 1000;
 
 /** Inserts the four events of each ended job. */

@@ -66,7 +66,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
   const oidcClients = createOidcClients();
   const authentication = {
     ...sessionDeps(deps),
-    oidc: createOidcVerifier(config.auth.oidc, oidcClients),
+    oidc: createOidcVerifier(config.oidc, oidcClients),
     publishAccess: deps.accessTopic.publish,
   };
   const updateGauges = createGaugeUpdater(deps);
@@ -84,7 +84,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     servesCallers,
     log,
     tracing: deps.tracing,
-    accessLog: { sampleRatio: config.log.sampleRatio, slowRequestMs: config.log.slowRequestSeconds * 1000 },
+    logSampleRatio: config.log.sampleRatio,
     version,
     systems: [...systems.values()].map((system) => ({ system, defaultProject: defaultProject(config, system.name) })),
     certificate: deps.certificate,
@@ -194,14 +194,14 @@ export function createServices(deps: Omit<ApiDependencies, 'certificate'>, feed:
   };
   return {
     access: createAccessService(db),
-    users: createUserService({ db, providers: config.auth.oidc, now, publishAccess: accessTopic.publish }),
+    users: createUserService({ db, providers: config.oidc, now, publishAccess: accessTopic.publish }),
     audit: createAuditTrail(db),
     account: createAccountService({ db, systems, tokens: config.tokens, now, publishAccess: accessTopic.publish }),
     sessions: createSessionService({ ...sessionDeps(deps), publishAccess: accessTopic.publish }),
     signInLinks: createSignInLinkService(sessionDeps(deps)),
     openIdSignIn: createOpenIdSignIn({
       ...sessionDeps(deps),
-      providers: config.auth.oidc,
+      providers: config.oidc,
       clients: oidcClients,
       publishAccess: accessTopic.publish,
     }),

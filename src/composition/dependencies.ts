@@ -20,6 +20,9 @@ import type { InstanceDatabase } from './database.ts';
 import type { createSystemBackend } from './systems.ts';
 import type { Tuning } from './tuning.ts';
 
+/** Of unpacked to packed size, against zip bombs. */
+const maxZipRatio = 200;
+
 /** The dependencies that the API and the workers share. */
 export type Dependencies = ReturnType<typeof createDependencies>;
 
@@ -38,7 +41,7 @@ export interface DependencyOptions {
 export function createDependencies(options: DependencyOptions) {
   const { config, tuning, isolations, database, metrics, tracing, version, log, createBackend } = options;
   const dataFolder = resolve(config.data);
-  const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
+  const { maxEntries, maxUnpackedKb } = config.submissions;
   const { secretKey } = config.webhooks;
   const systems = toHpcSystems(config);
   const spawnClient = createSpawnClient();
@@ -62,8 +65,8 @@ export function createDependencies(options: DependencyOptions) {
     spool: createSpool(spoolFolder(dataFolder), {
       onBytes: (bytes) => metrics.increment('bursar_upload_bytes_total', {}, bytes),
     }),
-    zipLimits: { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio },
-    maxVerifiedBytes: config.submissions.verifyUnpackedKb * bytesPerKb,
+    zipLimits: { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio: maxZipRatio },
+    maxVerifiedBytes: tuning.maxVerifiedBytes,
     maxBodyBytes: config.submissions.maxBodyKb * bytesPerKb,
     systems,
     systemBackends,

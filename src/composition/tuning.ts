@@ -25,6 +25,8 @@ export interface Tuning {
   /** Of all users together. */
   maxOpenRequests: Record<OpenRequestKind, number>;
   slowReaders: SlowReaderLimits;
+  /** Contents of a zip that unpack to more are verified only when they are unpacked for their job. */
+  maxVerifiedBytes: number;
   /** DNS servers for the names in webhook URLs. Empty: those of the host. */
   nameServers: readonly string[];
   /** Timeout of one attempt to deliver an event, redirects included. */
@@ -47,6 +49,7 @@ export const defaultTuning: Tuning = {
   rateWindowMs: 10_000,
   maxOpenRequests: { upload: 1000, download: 1000, log_follower: 2000, event_listener: 5000 },
   slowReaders: { windowMs: 60_000, minBytes: 64_000, maxWaitingBytes: 256_000_000 },
+  maxVerifiedBytes: 64_000_000,
   nameServers: [],
   webhookTimeoutMs: 10_000,
   webhookRetrySeconds: [5, 300, 1500, 5400, 10_800, 18_000, 14_400, 21_600, 14_400],

@@ -35,12 +35,11 @@ export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise
 }
 
 function periodDeps({ config, tuning, db, now, log }: Dependencies, lease: HeldLease): PeriodWorkerDeps {
-  const { ledger, events } = config;
   return {
     lease,
     db,
-    noticeDays: ledger.expiryNoticeDays,
-    eventRetentionDays: events.keepDays,
+    noticeDays: config.noticeDays,
+    eventRetentionDays: config.eventRetentionDays,
     intervalMs: tuning.periodIntervalMs,
     now,
     log,
@@ -54,8 +53,7 @@ function retentionDeps(deps: Dependencies, lease: HeldLease): RetentionWorkerDep
     lease,
     db,
     retentionDays: (hpc, name) => config.systems[hpc]?.projects.find((project) => project.name === name)?.retentionDays,
-    noticeDays: config.retention.noticeDays,
-    tokenNoticeDays: config.tokens.noticeDays,
+    noticeDays: config.noticeDays,
     intervalMs: tuning.retentionIntervalMs,
     deleteJob: (job) =>
       deleteFiles({ ...deps, transaction: lease.transaction }, job, { actor: 'bursar', reason: reasonFor(job.jobId) }),

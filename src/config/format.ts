@@ -5,7 +5,7 @@ import type { Config } from './schema.ts';
 const hidden = '********';
 
 /** Settings that are secrets as a whole. */
-const secretPaths = /^(metrics\.token|auth\.oidc\.\d+\.clientSecret|webhooks\.secretKey|tracing\.headers\..*)$/;
+const secretPaths = /^(metrics\.token|oidc\.\d+\.clientSecret|webhooks\.secretKey|tracing\.headers\..*)$/;
 
 /** Formats the effective configuration as a valid configuration file, with references, and without passwords and tokens. */
 export function formatConfig(config: Config, format: 'yaml' | 'json'): string {

@@ -5,12 +5,11 @@ import type { Config } from './schema.ts';
 const projectPath = /^([a-z][a-z0-9_]{0,31})\/[a-z0-9][a-z0-9_-]{0,63}$/;
 
 /** Checks the keys of the OpenID providers against each other, and against the systems. */
-export function findProviderErrors({ auth, systems }: Config): FieldError[] {
-  return auth.oidc.flatMap((provider, index) => {
+export function findProviderErrors({ oidc, systems }: Config): FieldError[] {
+  return oidc.flatMap((provider, index) => {
     const errors = findErrors(provider, Object.keys(systems));
-    if (auth.oidc.findIndex(({ issuer }) => issuer === provider.issuer) < index)
-      errors.push(['issuer', 'is listed twice']);
-    return errors.map(([key, message]) => ({ field: `auth.oidc.${index}.${key}`, message }));
+    if (oidc.findIndex(({ issuer }) => issuer === provider.issuer) < index) errors.push(['issuer', 'is listed twice']);
+    return errors.map(([key, message]) => ({ field: `oidc.${index}.${key}`, message }));
   });
 }
 

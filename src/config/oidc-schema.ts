@@ -68,12 +68,6 @@ export const OidcProvider = Type.Object(
       description:
         'Whether tokens that are no JWT are checked by the introspection endpoint (RFC 7662). Needs `clientId` and `clientSecret`.',
     }),
-    clockSkewSeconds: Type.Integer({
-      minimum: 0,
-      maximum: 300,
-      default: 30,
-      description: 'Tolerated difference between the clocks of the issuer and of Bursar, in seconds.',
-    }),
     claims: Claims,
     roles: Type.Optional(
       Type.Record(Type.String({ minLength: 1 }), Type.Enum(['auditor', 'operator', 'administrator']), {

@@ -112,38 +112,28 @@ export const ConfigSchema = Type.Object(
       }),
       connections: positiveInt(10, 'PostgreSQL: maximum number of connections per instance.'),
     }),
-    auth: section('Authentication in addition to the tokens that Bursar issues.', {
-      oidc: Type.Array(OidcProvider, {
-        default: [],
-        description: 'OpenID Connect providers whose access tokens are accepted, see [identity.md](identity.md).',
-      }),
+    oidc: Type.Array(OidcProvider, {
+      default: [],
+      description:
+        'OpenID Connect providers, whose access tokens are accepted in addition to those of Bursar, see ' +
+        '[identity.md](identity.md).',
     }),
     tokens: section('Tokens that users create for themselves.', {
       defaultDays: positiveInt(90, 'Life of a new token, in days.'),
       maxDays: positiveInt(365, 'Maximum life that a user can choose, in days.'),
-      noticeDays: Type.Integer({
-        minimum: 0,
-        default: 7,
-        description:
-          'How many days before the end of a token its owner is notified, by the event `token.expiring`; 0: not at all. ' +
-          'A token that lives no longer than that is not announced.',
-      }),
     }),
     sessions: section('Sessions of people who sign in with a browser.', {
       idleMinutes: positiveInt(720, 'A session that was not used for so long ends, in minutes.'),
       maxDays: positiveInt(7, 'Maximum life of a session, in days.'),
     }),
-    ledger: section('Accounting of time grants.', {
-      expiryNoticeDays: positiveInt(14, 'How many days before a grant expires its users are notified.'),
+    noticeDays: Type.Number({
+      minimum: 0,
+      default: 7,
+      description:
+        'How many days before the deletion of the files of a job, and the end of a token or of a grant, its users are ' +
+        'notified. 0: not before it. A later change never shortens the notice of a job.',
     }),
-    retention: section('Deletion of the files of finished jobs, in projects with `retentionDays`.', {
-      noticeDays: Type.Number({
-        minimum: 0,
-        default: 7,
-        description:
-          'How many days before the deletion the owner is notified. A later change never shortens the notice of a job.',
-      }),
-    }),
+    eventRetentionDays: positiveInt(90, 'Retention of events and their webhook deliveries, in days.'),
     limits: section('Limits, so that one client cannot starve the others.', {
       userRequests: positiveInt(10_000, 'Maximum requests of one user in ten seconds; half of them with one token.'),
       addressRequests: positiveInt(
@@ -173,9 +163,6 @@ export const ConfigSchema = Type.Object(
         10_000,
         'Maximum open connections; half of them from one address. Behind a proxy, this is the address of the proxy.',
       ),
-    }),
-    events: section('Event history, streams and long polls.', {
-      keepDays: positiveInt(90, 'Retention of events and their webhook deliveries, in days.'),
     }),
     webhooks: section('Delivery of events to webhooks.', {
       allowNetworks: Type.Array(Type.String(), {
@@ -219,13 +206,8 @@ export const ConfigSchema = Type.Object(
         maximum: 1,
         default: 1,
         description:
-          'Part of the requests that are logged: 0.1 is every tenth. Requests that fail (status 400 and above) and slow ones ' +
-          'are always logged.',
-      }),
-      slowRequestSeconds: Type.Number({
-        minimum: 0,
-        default: 1,
-        description: 'With `sampleRatio`: requests that take so long are always logged.',
+          'Part of the requests that are logged: 0.1 is every tenth. Requests that fail (status 400 and above) and those that ' +
+          'take a second are always logged.',
       }),
       file: Type.Optional(
         Type.String({
@@ -240,14 +222,6 @@ export const ConfigSchema = Type.Object(
       maxBodyKb: positiveInt(2_000_000, 'Maximum size of a zip, in KB.'),
       maxEntries: positiveInt(20_000, 'Maximum number of files and folders in a zip.'),
       maxUnpackedKb: positiveInt(10_000_000, 'Maximum unpacked size, in KB.'),
-      verifyUnpackedKb: Type.Integer({
-        minimum: 0,
-        default: 64_000,
-        description:
-          'Unpacked size, in KB, up to which the contents of a zip are verified before its job is accepted. Those of a ' +
-          'larger zip are verified when it is unpacked: a damaged one ends the job.',
-      }),
-      maxRatio: positiveInt(200, 'Maximum ratio of unpacked to packed size, against zip bombs.'),
     }),
     systems: Type.Record(Type.String({ pattern: '^[a-z][a-z0-9_]{0,31}$' }), System, {
       additionalProperties: false,

@@ -21,7 +21,6 @@ export interface RetentionWorkerDeps extends TokenNoticeDeps {
   db: Db;
   /** Days for which the files of finished jobs of a project are kept; undefined means for ever. */
   retentionDays(hpc: string, project: string): number | undefined;
-  noticeDays: number;
   intervalMs: number;
   /** Deletes a finished job in the database and has its files removed, like a DELETE request of its owner. Idempotent. */
   deleteJob(job: JobRecord): Promise<unknown>;

@@ -10,16 +10,16 @@ export interface TokenNoticeDeps {
   /** For reading only. Writes go through `HeldLease.transaction`. */
   db: Db;
   /** Owners are notified this many days before the end of a token. */
-  tokenNoticeDays: number;
+  noticeDays: number;
   /** Called after a commit that concerns a user. */
   publish(userId: string): void;
   now(): number;
 }
 
 /** Notifies the owners of tokens that expire soon, once a token: it is marked in the transaction that writes the event. */
-export async function notifyTokenOwners({ lease, db, tokenNoticeDays, publish, now }: TokenNoticeDeps): Promise<void> {
+export async function notifyTokenOwners({ lease, db, noticeDays, publish, now }: TokenNoticeDeps): Promise<void> {
   const at = now();
-  for (const { id, userId, name, expiresAt } of await listTokensToNotify(db, at, tokenNoticeDays * msPerDay)) {
+  for (const { id, userId, name, expiresAt } of await listTokensToNotify(db, at, noticeDays * msPerDay)) {
     await lease.transaction(async (tx) => {
       if (!(await markTokenNotified(tx, id, at))) return;
       const data = { token_id: id, token_name: name, expires_at: toIsoTime(expiresAt) };

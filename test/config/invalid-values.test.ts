@@ -11,7 +11,7 @@ describe('validateConfig: values', () => {
       [{ server: { host: '' } }, 'server.host'],
       [{ data: '' }, 'data'],
       [{ submissions: { maxBodyKb: 0 } }, 'submissions.maxBodyKb'],
-      [{ submissions: { maxRatio: 1.5 } }, 'submissions.maxRatio'],
+      [{ submissions: { maxEntries: 1.5 } }, 'submissions.maxEntries'],
       [{ database: { url: 'mysql:x' } }, 'database.url'],
     ];
     for (const [part, field] of cases) assert.ok(field in fieldErrors({ ...minimalConfig(), ...part }), field);

@@ -171,12 +171,12 @@ describe('printing a configuration', () => {
     const settings = {
       metrics: { token: variable('SECRET') },
       database: { url: variable('URL') },
-      auth: { oidc: [{ ...oidc, clientSecret: secret }] },
+      oidc: [{ ...oidc, clientSecret: secret }],
       log: { file: 'postgres://u:literal@h/name' },
     };
     const printed = JSON.parse(formatConfig(load(settings, { SECRET: secret, URL: 'postgres://u:p@h/d' }), 'json'));
     assert.deepEqual(
-      [printed.metrics.token, printed.database.url, printed.auth.oidc[0].clientSecret, printed.log.file],
+      [printed.metrics.token, printed.database.url, printed.oidc[0].clientSecret, printed.log.file],
       ['!env SECRET', '!env URL', '*'.repeat(16), 'postgres://u:********@h/name'],
     );
   });
@@ -220,9 +220,7 @@ describe('printing a configuration', () => {
         ...(setting === 'url' && { database: { url: textOf('url') } }),
         server: { host: textOf('host', '127.0.0.1'), trustProxy: [textOf('proxy', '10.0.0.1')] },
         webhooks: { allowNetworks: [textOf('network', '10.0.0.0/8')] },
-        auth: {
-          oidc: [{ ...oidc, clientSecret: textOf('clientSecret', secret), issuer: textOf('issuer', oidc.issuer) }],
-        },
+        oidc: [{ ...oidc, clientSecret: textOf('clientSecret', secret), issuer: textOf('issuer', oidc.issuer) }],
         systems: { hpc_one: { kind: 'batch', projects: [{ name: textOf('project', 'proj') }] } },
       };
       let output: string;

@@ -77,26 +77,24 @@ describe('validateConfig', () => {
 
   test('checks the keys of OpenID providers', () => {
     const provider = { issuer: 'https://idp.test', audience: 'bursar' };
-    const errorsOf = (...oidc: object[]) => fieldErrors({ ...minimalConfig(), auth: { oidc } });
+    const errorsOf = (...oidc: object[]) => fieldErrors({ ...minimalConfig(), oidc });
     const valid = {
       ...provider,
       clientId: 'bursar',
       clientSecret: 'secret',
       introspection: true,
-      clockSkewSeconds: 300,
       claims: { user: 'uid', groups: 'realm_access.roles' },
       roles: { staff: 'operator' },
       projects: { '/climate': 'hpc_one/climate', leads: { project: 'hpc_one/climate', role: 'manager' } },
       syncMemberships: true,
     };
     assert.deepEqual(errorsOf(provider, { ...valid, issuer: 'https://other.test/realms/hpc' }), {});
-    const messageOf = (key: string, changes: object) => errorsOf({ ...valid, ...changes })[`auth.oidc.0.${key}`] ?? '';
-    assert.match(errorsOf(provider, provider)['auth.oidc.1.issuer'] ?? '', /listed twice/);
+    const messageOf = (key: string, changes: object) => errorsOf({ ...valid, ...changes })[`oidc.0.${key}`] ?? '';
+    assert.match(errorsOf(provider, provider)['oidc.1.issuer'] ?? '', /listed twice/);
     assert.match(messageOf('issuer', { issuer: 'https://' }), /not a URL/);
     assert.match(messageOf('issuer', { issuer: 'https://idp.test/?x=1' }), /no query/);
     assert.match(messageOf('introspection', { clientSecret: undefined }), /needs clientId and clientSecret/);
     assert.match(messageOf('clientSecret', { clientId: undefined }), /needs clientId/);
-    assert.match(messageOf('clockSkewSeconds', { clockSkewSeconds: 301 }), /<= 300/);
     assert.match(messageOf('roles.staff', { roles: { staff: 'root' } }), /auditor, operator, administrator/);
     assert.match(messageOf('roles', { claims: {} }), /needs claims.groups/);
     assert.match(messageOf('projects', { claims: {} }), /needs claims.groups/);
@@ -116,7 +114,7 @@ describe('validateConfig', () => {
 
   test('the secret of a client is not printed', () => {
     const oidc = [{ issuer: 'https://idp.test', audience: 'bursar', clientId: 'bursar', clientSecret: 'top-secret' }];
-    const config = validateConfig({ ...minimalConfig(), auth: { oidc } }, 'test');
+    const config = validateConfig({ ...minimalConfig(), oidc }, 'test');
     for (const format of ['yaml', 'json'] as const) assert.doesNotMatch(formatConfig(config, format), /top-secret/);
   });
 

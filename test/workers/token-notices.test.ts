@@ -27,7 +27,7 @@ describe('the owner of a token', () => {
   async function runOn(day: number): Promise<string[]> {
     const published: string[] = [];
     await notifyTokenOwners({
-      ...{ db: database.db, tokenNoticeDays: 7, publish: (userId) => published.push(userId) },
+      ...{ db: database.db, noticeDays: 7, publish: (userId) => published.push(userId) },
       lease: { transaction: (work) => inTransaction(database.db, work) },
       now: () => start + day * dayMs,
     });

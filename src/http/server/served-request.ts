@@ -84,14 +84,13 @@ function takeSentBytes(socket: Socket): number {
 /** Programs call them every few seconds, and nobody looks for them in the log or for their traces. */
 const probeRoutes = new Set(['/livez', '/readyz', '/metrics']);
 
-export interface AccessLogSettings {
-  /** The part of the requests that are logged, from 0 to 1. Errors and slow requests are logged anyway. */
-  sampleRatio: number;
-  slowRequestMs: number;
-}
+const slowRequestMs = 1000;
 
-/** Logs one line for every request that has ended, or for a sample of them. */
-export function createAccessLog(log: FastifyBaseLogger, { sampleRatio, slowRequestMs }: AccessLogSettings) {
+/**
+ * Logs one line for every request that has ended, or for the given part of them, from 0 to 1. Errors and slow requests are
+ * logged anyway.
+ */
+export function createAccessLog(log: FastifyBaseLogger, sampleRatio: number) {
   return (served: ServedRequest): void => {
     const { address, caller, requestId, method, route, url, status, ms, bytes, isAborted, traceId } = served;
     const isSampled = sampleRatio < 1 && status < 400 && ms < slowRequestMs;

@@ -24,7 +24,6 @@ import { type RouteDeps, registerRoutes } from '../routes/register-routes.ts';
 import type { Certificate } from './certificate.ts';
 import { createConnectionErrorHandler, endWithProblem } from './connection-errors.ts';
 import {
-  type AccessLogSettings,
   createAccessLog,
   loggablePath,
   recordSpan,
@@ -42,7 +41,8 @@ export interface ServerDeps extends Omit<RouteDeps, 'hasTls' | 'rates' | 'openRe
   certificate: Certificate | undefined;
   /** Null if nothing is traced. */
   tracing: Tracing | null;
-  accessLog: AccessLogSettings;
+  /** Part of the requests that are logged, see `createAccessLog`. */
+  logSampleRatio: number;
   limits: {
     rates: RateLimitSettings;
     openRequests: OpenRequestLimits;
@@ -69,7 +69,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   const { log, limits, registry } = deps;
   const rates = createRateLimits(limits.rates, () => performance.now());
   const openRequests = createOpenRequests(limits.openRequests, registry);
-  const logAccess = createAccessLog(log, deps.accessLog);
+  const logAccess = createAccessLog(log, deps.logSampleRatio);
   const onServed = (served: ServedRequest) => {
     deps.onServed(served);
     logAccess(served);

@@ -89,7 +89,7 @@ export function createUserService({ db, providers, now, publishAccess }: UserSer
     link: (userChange: UserChange, { issuer, subject }: IdentityKey) =>
       change('user.link', userChange, { issuer, subject }, async (tx) => {
         if (!providers.some((provider) => provider.issuer === issuer)) {
-          const message = `${issuer} is no configured issuer. Use one of auth.oidc: ${providers.map((each) => each.issuer).join(', ')}.`;
+          const message = `${issuer} is no configured issuer. Use one of oidc: ${providers.map((each) => each.issuer).join(', ')}.`;
           throw new BursarError('invalid_argument', message);
         }
         const linked = await findIdentity(tx, { issuer, subject });

@@ -24,9 +24,9 @@ describe('the input of a job is checked before it is sent', () => {
   let fixture: SubmitFixture;
   let folder: string;
   before(async () => {
-    const { maxEntries, maxUnpackedBytes, maxRatio } = hostileLimits;
+    const { maxEntries, maxUnpackedBytes } = hostileLimits;
     const config = shippedConfig();
-    const submissions = { ...config.submissions, maxEntries, maxUnpackedKb: maxUnpackedBytes / 1000, maxRatio };
+    const submissions = { ...config.submissions, maxEntries, maxUnpackedKb: maxUnpackedBytes / 1000 };
     server = await startServer({ config: { ...config, submissions } });
     me = createCaller(server.url, server.userToken);
     fixture = createSubmitFixture(server.url, server.userToken);

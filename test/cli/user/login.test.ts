@@ -29,7 +29,7 @@ describe('bursar login', () => {
       ...{ issuer: provider.issuer, name: 'University', audience, clientId: 'bursar', clientSecret },
       ...{ deviceClientId: 'bursar-cli', claims: { user: 'user_number' }, scopes: 'openid offline_access' },
     };
-    server = await startServer({ config: { ...shippedConfig(), auth: { oidc: [oidc] } } });
+    server = await startServer({ config: { ...shippedConfig(), oidc: [oidc] } });
     token = await server.token(user);
   });
   after(async () => {

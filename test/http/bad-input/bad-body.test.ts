@@ -97,7 +97,7 @@ describe('a hostile zip', () => {
 });
 
 test('a forged zip that is too large to be verified on arrival ends its job; nothing is charged and no file stays', async () => {
-  const other = await startSmallServer({ verifyUnpackedKb: 0 });
+  const other = await startSmallServer({ tuning: { maxVerifiedBytes: 0 } });
   try {
     const me = createCaller(other.url, other.userToken);
     const quotas = (await me.get('/quotas/')).text;

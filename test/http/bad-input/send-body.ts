@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Tuning } from '../../../src/composition/tuning.ts';
 import { maxInMemoryBytes } from '../../../src/files/spool/spool.ts';
 import { hostileLimits } from '../../files/zip/hostile-zips.ts';
 import type { ApiResponse } from '../../support/api.ts';
@@ -18,15 +19,15 @@ export const maxBytes = maxBodyKb * 1000;
  */
 export function startSmallServer({
   requestTimeoutSeconds = 3600,
-  ...overrides
+  tuning = {},
 }: {
   requestTimeoutSeconds?: number;
-  verifyUnpackedKb?: number;
+  tuning?: Partial<Tuning>;
 } = {}): Promise<TestServer> {
-  const { maxEntries, maxUnpackedBytes, maxRatio } = hostileLimits;
-  const submissions = { maxBodyKb, maxEntries, maxUnpackedKb: maxUnpackedBytes / 1000, maxRatio, ...overrides };
+  const { maxEntries, maxUnpackedBytes } = hostileLimits;
+  const submissions = { maxBodyKb, maxEntries, maxUnpackedKb: maxUnpackedBytes / 1000 };
   const { server, ...config } = shippedConfig();
-  return startServer({ config: { ...config, server: { ...server, requestTimeoutSeconds }, submissions } });
+  return startServer({ config: { ...config, server: { ...server, requestTimeoutSeconds }, submissions }, tuning });
 }
 
 export const path = '/jobs/hpc_one/';

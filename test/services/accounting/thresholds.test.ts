@@ -212,7 +212,7 @@ describe('the notice of the end of a period', () => {
     await Promise.all(['302521', '302522', '302523'].map((user) => fixture.user(user)));
     const project = await createProject(admin, 'expiring', ['302521', '302522', '302523'], { timeSeconds: 100 });
     await setMember(admin, project, '302523', 'banned', 'for a test');
-    const ends = inDays(13);
+    const ends = inDays(6);
     await createPeriod(project, { starts: ends });
     await until('the notice is sent', async () =>
       (await listQuotaEvents(project, 'quota.expiring')).length > 0 ? true : undefined,
@@ -230,7 +230,7 @@ describe('the notice of the end of a period', () => {
 
   test('is not sent before the notice period', async () => {
     const project = await createProject(admin, 'lasting', ['302521'], { timeSeconds: 100 });
-    await createPeriod(project, { starts: inDays(15) });
+    await createPeriod(project, { starts: inDays(8) });
     await waitForPeriodWorker();
     assert.deepEqual(await listQuotaEvents(project, 'quota.expiring'), []);
   });

@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
 import { listDeliveries, registerWebhook, sendJson, webhookConfig, webhookTuning } from '../../support/webhooks.ts';
 
-// Events expire after events.keepDays.
+// Events expire after eventRetentionDays.
 
 describe('expired events', () => {
   let server: TestServer;
@@ -24,7 +24,7 @@ describe('expired events', () => {
     endpoint = await startEndpoint();
     const config = webhookConfig();
     const tuning = { ...webhookTuning, periodIntervalMs: 100 };
-    server = await startServer({ config: { ...config, events: { keepDays: 30 } }, tuning });
+    server = await startServer({ config: { ...config, eventRetentionDays: 30 }, tuning });
     me = (await loadOpenApiContract(server)).callerFor(server.userToken);
     const webhook = await registerWebhook(me, endpoint.url);
     const disabledWebhook = await registerWebhook(me, `${endpoint.url}/disabledWebhook`);

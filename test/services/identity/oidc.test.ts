@@ -30,7 +30,7 @@ describe('access tokens of OpenID providers', () => {
       },
       { issuer: numbering.issuer, audience, claims: { user: 'number' } },
     ];
-    server = await startServer({ config: { ...shippedConfig(), auth: { oidc } } });
+    server = await startServer({ config: { ...shippedConfig(), oidc } });
   });
   after(async () => {
     await server.dispose();
@@ -125,7 +125,7 @@ describe('access tokens of OpenID providers', () => {
     const away = await startProvider();
     await away.stop();
     const oidc = [{ issuer: away.issuer, audience }];
-    const other = await startServer({ config: { ...shippedConfig(), auth: { oidc } } });
+    const other = await startServer({ config: { ...shippedConfig(), oidc } });
     try {
       const response = await createCaller(other.url, await away.sign()).get<{ code: string }>('/jobs/');
       assert.deepEqual([response.status, response.body.code], [503, 'unavailable']);

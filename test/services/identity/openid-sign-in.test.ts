@@ -32,7 +32,7 @@ before(async () => {
     roles: { 'bursar-operators': 'operator' },
   };
   const plain = { issuer: plainProvider.issuer, audience, clientId: 'bursar', clientSecret };
-  const config = { ...shippedConfig(), auth: { oidc: [oidc, plain] } };
+  const config = { ...shippedConfig(), oidc: [oidc, plain] };
   server = await startServer({ config: { ...config, limits: { failedSignIns: 1000 } } });
   for (const each of [provider, plainProvider])
     each.setRedirectUris([`${server.url}/sign-in/callback/`], [`${server.url}/sign-in/`]);

@@ -33,7 +33,7 @@ describe('bursar support-bundle', () => {
       config: {
         ...shippedConfig(),
         metrics: { token: planted.metricsToken },
-        auth: { oidc: [{ ...provider, clientSecret: planted.clientSecret }] },
+        oidc: [{ ...provider, clientSecret: planted.clientSecret }],
         webhooks: { allowNetworks: ['127.0.0.0/8'], allowHttp: true },
         log: { file: join(folder, 'bursar.log') },
       },

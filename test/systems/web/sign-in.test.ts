@@ -14,7 +14,7 @@ let browser: WebBrowser;
 before(async () => {
   provider = await startProvider({ claims: { ada: { user_number: '303001', name: 'Ada Lovelace' } } });
   const oidc = { issuer: provider.issuer, name: 'Test University', audience, clientId: 'bursar', clientSecret };
-  const config = { ...shippedConfig(), auth: { oidc: [{ ...oidc, claims: { user: 'user_number' } }] } };
+  const config = { ...shippedConfig(), oidc: [{ ...oidc, claims: { user: 'user_number' } }] };
   [server, browser] = await Promise.all([spawnServer({ config }), launchBrowser()]);
   provider.setRedirectUris([`${server.url}/sign-in/callback/`], [`${server.url}/sign-in/`]);
 });

@@ -87,7 +87,7 @@ function userCommands(program: Command, operator: Operator): void {
       .command(action)
       .description(description)
       .requiredOption('--user <number>', 'user identifier, such as 301330')
-      .requiredOption('--issuer <url>', 'issuer, as in auth.oidc')
+      .requiredOption('--issuer <url>', 'issuer, as in oidc')
       .requiredOption('--subject <text>', 'subject at the issuer: the claim "sub"')
       .requiredOption('--reason <text>', 'why; recorded permanently in the audit trail')
       .option(...actorOption(operator))

@@ -43,7 +43,7 @@ export async function createToken(
     const now = Date.now();
     const expiresAt = lifetimeMs === null ? null : now + lifetimeMs;
     return await provisionToken(
-      { db, systems: toHpcSystems(config), providers: config.auth.oidc },
+      { db, systems: toHpcSystems(config), providers: config.oidc },
       { ...request, expiresAt },
       now,
     );

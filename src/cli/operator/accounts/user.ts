@@ -14,7 +14,7 @@ export interface UserActionOptions {
 
 const withUsers = <T>({ config, withDatabase }: OperatorContext, run: (users: UserService) => Promise<T>) =>
   withDatabase((db) =>
-    run(createUserService({ db, providers: config.auth.oidc, now: Date.now, publishAccess: () => undefined })),
+    run(createUserService({ db, providers: config.oidc, now: Date.now, publishAccess: () => undefined })),
   );
 
 export async function listUsers(context: OperatorContext, { json }: { json: boolean }): Promise<void> {

@@ -50,7 +50,7 @@ export async function serve(
     warnWithoutTls(config, log);
     const urls = { api: baseUrl(bursar.app), metrics: bursar.metricsApp && baseUrl(bursar.metricsApp) };
     const { db, notIsolated } = bursar;
-    const provision = { db, systems: toHpcSystems(config), providers: config.auth.oidc };
+    const provision = { db, systems: toHpcSystems(config), providers: config.oidc };
     const isDemonstration = findConfigFile(process.env) === null && isLoopback(config.server.host);
     const firstUsers = await prepareFirstUsers(provision, isDemonstration, Date.now());
     const command = stopWithParent ? 'npm run -s bursar --' : 'bursar';

@@ -16,6 +16,8 @@ const maxAgeMs = 60 * 60 * 1000;
 /** A failure is remembered, so that a storm of tokens does not become a storm of requests to the issuer. */
 const retryMs = 5000;
 export const timeoutSeconds = 5;
+/** Tolerated difference between the clocks of the issuer and of Bursar. */
+export const clockSkewSeconds = 30;
 const maxResponseBytes = 1_000_000;
 
 /** Loaded when it is needed first: it would slow down the start. */
@@ -39,7 +41,7 @@ export function createOidcClients(now: () => number = Date.now): OidcClients {
 async function discover(provider: OidcConfig): Promise<Configuration> {
   const client = await loadClient();
   // Without a client at the issuer, only its document is used.
-  const { issuer, audience, clientId = audience, clockSkewSeconds } = provider;
+  const { issuer, audience, clientId = audience } = provider;
   try {
     const configuration = await client.discovery(
       new URL(issuer),

@@ -3,7 +3,7 @@ import type { JWTPayload } from 'jose';
 import { LRUCache } from 'lru-cache';
 import type { OidcConfig } from '../../../config/oidc-schema.ts';
 import { createSlots } from '../../../domain/slots.ts';
-import { loadClient, type OidcClients } from './clients.ts';
+import { clockSkewSeconds, loadClient, type OidcClients } from './clients.ts';
 import { invalidToken, ProviderFailure } from './provider-failure.ts';
 import { requireClient } from './verify-jwt.ts';
 
@@ -78,7 +78,7 @@ function statusOf(error: unknown): number | undefined {
 
 /** The issuer has said that the token is active. It may still be one for somebody else, or have expired since. */
 function requireValid(claims: JWTPayload, provider: OidcConfig, nowSeconds: number): void {
-  const { issuer, audience, clientId, clients, clockSkewSeconds } = provider;
+  const { issuer, audience, clientId, clients } = provider;
   const { iss, aud, exp, nbf, sub, token_type: type } = claims;
   if (exp !== undefined && exp + clockSkewSeconds <= nowSeconds)
     throw invalidToken('This token has expired. Ask for a new one.');

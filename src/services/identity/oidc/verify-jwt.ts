@@ -1,5 +1,6 @@
 import { decodeJwt, type JWTHeaderParameters, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type { OidcConfig } from '../../../config/oidc-schema.ts';
+import { clockSkewSeconds } from './clients.ts';
 import { invalidToken } from './provider-failure.ts';
 
 // No symmetric algorithms: a key that verifies such a signature can also forge it.
@@ -35,7 +36,7 @@ export function claimedIssuer(token: string): string | null {
 /** Returns the claims of an access token, after all checks that need nothing but the keys of the issuer. */
 export async function verifyJwt(
   token: string,
-  { issuer, audience, clockSkewSeconds, clients }: OidcConfig,
+  { issuer, audience, clients }: OidcConfig,
   keys: JWTVerifyGetKey,
   now: number,
 ): Promise<JWTPayload> {
