@@ -51,8 +51,8 @@ export function resolveIsolation(config: Config): Map<string, SystemIsolation> {
 }
 
 /**
- * How the jobs of each system are isolated, for a process that runs no jobs. It knows only what the configuration ensures: a
- * worker without bubblewrap does not start if that is required. With `auto`, the hosts of the jobs decide.
+ * How the jobs of each system are isolated, for a process that runs no jobs. It cannot probe the hosts that
+ * run them, so only `bubblewrap` counts as isolated: a worker without it does not start. With `auto`, those hosts decide.
  */
 export function readConfiguredIsolation(config: Config): Map<string, SystemIsolation> {
   return new Map(
@@ -65,7 +65,7 @@ function findEnsuredIsolation(settings: SystemConfig): Isolation {
   const { scheduler } = engineOf(settings);
   if (isolation === 'none') return { kind: 'none', reason: 'isolation: none is configured' };
   if (settings.scheduler) {
-    const reason = `scheduler: true lets jobs use ${scheduler?.name}, which starts tasks outside of the isolation`;
+    const reason = `scheduler: true lets jobs use ${scheduler?.name}, which starts tasks outside the isolation`;
     return { kind: 'none', reason };
   }
   if (isolation === 'bubblewrap') return { kind: 'bubblewrap' };

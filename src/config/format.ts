@@ -21,7 +21,7 @@ function hideSecret(value: unknown, path: string): unknown {
   return secretPaths.test(path) ? hidden.repeat(2) : hidePassword(value);
 }
 
-/** Also in other settings than the address of the database: a URL with a password is never shown. */
+/** Applied to every setting, not only to the address of the database: no URL is shown with its password. */
 export function hidePassword(url: string): string {
   return url.replace(/^([a-z]+:\/\/[^:@/]*):[^/]*@/, `$1:${hidden}@`);
 }

@@ -12,7 +12,7 @@ export function findIsolationErrors(system: SystemConfig): [string, string][] {
       `must be false: with engine.kind ${system.engine.kind} there is no scheduler whose commands jobs could use`,
     ]);
   }
-  // Otherwise the operator would take the network for closed while it is open.
+  // The operator would believe that the network is closed while it is open.
   if (!system.network && system.isolation !== 'bubblewrap') {
     errors.push(['network', 'can be false only with isolation: bubblewrap, because only bubblewrap can close it']);
   }

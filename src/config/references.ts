@@ -5,7 +5,7 @@ import { errnoCode, type FieldError } from '../domain/errors.ts';
 
 const kinds = ['file', 'env'] as const;
 
-/** A value that is outside of the configuration: `!file /path` or `!env NAME` in YAML. */
+/** Names the file or the environment variable with the value of a setting: `!file /path` or `!env NAME` in YAML. */
 export class Reference {
   readonly kind: (typeof kinds)[number];
   readonly argument: string;

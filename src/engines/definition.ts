@@ -63,7 +63,7 @@ export interface IsolationContext {
   workspaceFolders: readonly string[];
   /** Files of Bursar and its account that no job may see. Some may not exist. */
   secrets: readonly string[];
-  /** What the configuration ensures without trying. */
+  /** The isolation that the configuration guarantees, whatever a probe finds. */
   ensured: Isolation;
   probe(settings: Omit<ProbedSettings, 'hidden'>): Bubblewrap | { reason: string };
 }
@@ -110,7 +110,7 @@ export interface DoctorContext<Settings extends EngineSettings> {
   sites: ReadonlyMap<string, object>;
 }
 
-/** Everything that Bursar needs to know of a kind of engine. Each engine exports one, and `registry.ts` lists them. */
+/** A kind of engine. Each engine exports its definition, and `registry.ts` lists them. */
 export interface EngineDefinition<Settings extends EngineSettings = EngineSettings, Sandbox = unknown> {
   /** The keys of `engine`. Its descriptions are the documentation of the engine in docs/configuration.md. */
   schema: TSchema & { description?: string; properties: Readonly<Record<string, TSchema>> };

@@ -19,7 +19,7 @@ export interface DatabaseSettings {
   statementTimeoutMs?: number;
 }
 
-const defaultTimeouts = { connectTimeoutMs: 10_000, statementTimeoutMs: 30_000 };
+export const defaultTimeouts = { connectTimeoutMs: 10_000, statementTimeoutMs: 30_000 };
 
 /** Opens the database and migrates its schema to the latest version. Errors say what to do. */
 export async function openDatabase(

@@ -23,7 +23,7 @@ import { createZip } from '../../../support/zip.ts';
 
 const addressConnections = 40;
 
-/** Also if the connection was reset, which `once` would throw. */
+/** Even if the connection was reset, which `once` would throw. */
 const closed = (socket: Socket) => new Promise<void>((resolve) => void socket.once('close', () => resolve()));
 
 describe('a server with a certificate', () => {
