@@ -1,24 +1,15 @@
 import Type, { type Static } from 'typebox';
-import { section } from '../engines/settings.ts';
+import { flag, optionalText, section } from '../engines/settings.ts';
 
 const Claims = section(
   'The claims that describe a user. A dot leads into an object, as in `realm_access.roles`; a claim of that very name has precedence.',
   {
-    user: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description:
-          'Claim with a numeric user identifier. Default: Bursar assigns an identifier at the first request.',
-      }),
+    user: optionalText(
+      'Claim with a numeric user identifier. Default: Bursar assigns an identifier at the first request.',
     ),
     name: Type.String({ minLength: 1, default: 'name', description: 'Claim with the name of the person.' }),
     mail: Type.String({ minLength: 1, default: 'email', description: 'Claim with the mail address.' }),
-    groups: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: 'Claim with the groups, a text or a list. Needed for `roles` and `projects`.',
-      }),
-    ),
+    groups: optionalText('Claim with the groups, a text or a list. Needed for `roles` and `projects`.'),
   },
 );
 
@@ -36,20 +27,11 @@ export const OidcProvider = Type.Object(
       pattern: '^https?://',
       description: 'Issuer URL, exactly as in the `iss` claim. Its endpoints and keys are discovered.',
     }),
-    name: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 60, description: 'Name for people. Default: the host of the issuer.' }),
-    ),
+    name: optionalText('Name for people. Default: the host of the issuer.', { maxLength: 60 }),
     audience: Type.String({ minLength: 1, description: 'Required value of the `aud` claim of access tokens.' }),
-    clientId: Type.Optional(Type.String({ minLength: 1, description: 'Client identifier of Bursar at the issuer.' })),
-    clientSecret: Type.Optional(
-      Type.String({ minLength: 1, description: 'Secret of the client. Not needed by a public client.' }),
-    ),
-    deviceClientId: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: 'Public client with which programs ask the issuer for a token, by its device flow.',
-      }),
-    ),
+    clientId: optionalText('Client identifier of Bursar at the issuer.'),
+    clientSecret: optionalText('Secret of the client. Not needed by a public client.'),
+    deviceClientId: optionalText('Public client with which programs ask the issuer for a token, by its device flow.'),
     clients: Type.Optional(
       Type.Array(Type.String({ minLength: 1 }), {
         minItems: 1,
@@ -63,11 +45,10 @@ export const OidcProvider = Type.Object(
       default: 'openid profile email',
       description: 'Scopes that Bursar requests when a person signs in.',
     }),
-    introspection: Type.Boolean({
-      default: false,
-      description:
-        'Whether tokens that are no JWT are checked by the introspection endpoint (RFC 7662). Needs `clientId` and `clientSecret`.',
-    }),
+    introspection: flag(
+      false,
+      'Whether tokens that are no JWT are checked by the introspection endpoint (RFC 7662). Needs `clientId` and `clientSecret`.',
+    ),
     claims: Claims,
     roles: Type.Optional(
       Type.Record(Type.String({ minLength: 1 }), Type.Enum(['auditor', 'operator', 'administrator']), {
@@ -83,10 +64,10 @@ export const OidcProvider = Type.Object(
         'Project of each group, whose users become members: `hpc_one/climate`, or ' +
         '`{ project: hpc_one/climate, role: manager }`.',
     }),
-    syncMemberships: Type.Boolean({
-      default: false,
-      description: 'Whether users leave the projects that they joined by a group when they are no longer in the group.',
-    }),
+    syncMemberships: flag(
+      false,
+      'Whether users leave the projects that they joined by a group when they are no longer in the group.',
+    ),
   },
   { additionalProperties: false },
 );

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { positiveInt, section } from '../engines/settings.ts';
+import { flag, optionalText, positiveInt, section } from '../engines/settings.ts';
 import { OidcProvider } from './oidc-schema.ts';
 import type { ResolvedReferences, referencesKey } from './references.ts';
 import { System, type SystemConfig } from './system-schema.ts';
@@ -24,14 +24,11 @@ export const ConfigSchema = Type.Object(
           'Addresses and networks (CIDR) of the proxies in front of Bursar. Their `X-Forwarded-For` says where a request ' +
           'comes from, for the limits by address and for the audit trail. That of everybody else is ignored.',
       }),
-      publicUrl: Type.Optional(
-        Type.String({
-          pattern: '^https?://[^/?#@]+/?$',
-          description:
-            'Address at which browsers reach Bursar, such as `https://bursar.example.org`: needed behind a reverse proxy. ' +
-            'Plain http is possible on this host only. Default: the Host header of the request, with https unless it ' +
-            'names this host.',
-        }),
+      publicUrl: optionalText(
+        'Address at which browsers reach Bursar, such as `https://bursar.example.org`: needed behind a reverse proxy. ' +
+          'Plain http is possible on this host only. Default: the Host header of the request, with https unless it ' +
+          'names this host.',
+        { pattern: '^https?://[^/?#@]+/?$' },
       ),
       tls: Type.Optional(
         Type.Object(
@@ -57,13 +54,10 @@ export const ConfigSchema = Type.Object(
       drainSeconds: positiveInt(20, 'How long a shutdown waits for requests and work in progress, in seconds.'),
     }),
     metrics: section('The metrics at `/metrics`. They name systems and count jobs, but reveal nothing about users.', {
-      token: Type.Optional(
-        Type.String({
-          minLength: 16,
-          description:
-            'The bearer token that `/metrics` requires (`BURSAR_METRICS_TOKEN`). Default: everybody who reaches the ' +
-            'server may read the metrics.',
-        }),
+      token: optionalText(
+        'The bearer token that `/metrics` requires (`BURSAR_METRICS_TOKEN`). Default: everybody who reaches the ' +
+          'server may read the metrics.',
+        { minLength: 16 },
       ),
       host: Type.String({ minLength: 1, default: '127.0.0.1', description: 'Address of `metrics.port`.' }),
       port: Type.Optional(
@@ -77,13 +71,10 @@ export const ConfigSchema = Type.Object(
       ),
     }),
     tracing: section('Traces, see [tracing.md](tracing.md).', {
-      endpoint: Type.Optional(
-        Type.String({
-          pattern: '^https?://',
-          description:
-            'Address of a collector of OpenTelemetry (OTLP over HTTP), such as `http://127.0.0.1:4318/v1/traces`. Default: ' +
-            'nothing is recorded.',
-        }),
+      endpoint: optionalText(
+        'Address of a collector of OpenTelemetry (OTLP over HTTP), such as `http://127.0.0.1:4318/v1/traces`. Default: ' +
+          'nothing is recorded.',
+        { pattern: '^https?://' },
       ),
       sampleRatio: Type.Number({
         minimum: 0,
@@ -181,22 +172,19 @@ export const ConfigSchema = Type.Object(
         default: [],
         description: 'Ports that webhook URLs may use, such as `[443]`. Default: all.',
       }),
-      allowHttp: Type.Boolean({ default: false, description: 'Whether webhook URLs may use plain http.' }),
-      secretKey: Type.Optional(
-        Type.String({
-          description:
-            'The key from which the secrets of webhooks are derived, as a reference to a file with 32 random bytes in ' +
-            'base64, such as `!file /etc/bursar/webhook-key`. Default: the file `webhook-key` of the data folder, which ' +
-            'the first start creates. See [operations.md](operations.md#the-key-of-webhook-secrets).',
-        }),
+      allowHttp: flag(false, 'Whether webhook URLs may use plain http.'),
+      secretKey: optionalText(
+        'The key from which the secrets of webhooks are derived, as a reference to a file with 32 random bytes in ' +
+          'base64, such as `!file /etc/bursar/webhook-key`. Default: the file `webhook-key` of the data folder, which ' +
+          'the first start creates. See [operations.md](operations.md#the-key-of-webhook-secrets).',
       ),
       concurrency: positiveInt(32, 'Maximum number of webhooks that are delivered to at the same time.'),
     }),
     log: section('The log, see [monitoring.md](monitoring.md#logs).', {
-      level: Type.Union(
-        ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map((level) => Type.Literal(level)),
-        { default: 'info', description: 'Minimum severity of logged messages.' },
-      ),
+      level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
+        default: 'info',
+        description: 'Minimum severity of logged messages.',
+      }),
       format: Type.Enum(['auto', 'json', 'text'], {
         default: 'auto',
         description: '`json`: one object a line. `text`: for people. `auto`: text on a terminal, otherwise JSON.',
@@ -209,13 +197,9 @@ export const ConfigSchema = Type.Object(
           'Part of the requests that are logged: 0.1 is every tenth. Requests that fail (status 400 and above) and those that ' +
           'take a second are always logged.',
       }),
-      file: Type.Optional(
-        Type.String({
-          minLength: 1,
-          description:
-            'File of the log, relative to the working directory. A new one has mode 0600. SIGHUP opens it anew, after a ' +
-            'rotation. Default: standard error.',
-        }),
+      file: optionalText(
+        'File of the log, relative to the working directory. A new one has mode 0600. SIGHUP opens it anew, after a ' +
+          'rotation. Default: standard error.',
       ),
     }),
     submissions: section('Limits on uploaded zip files.', {

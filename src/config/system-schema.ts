@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import type { EngineSettings } from '../engines/definition.ts';
 import { engines } from '../engines/registry.ts';
-import { positiveInt, section } from '../engines/settings.ts';
+import { flag, optionalText, positiveInt, section } from '../engines/settings.ts';
 
 const stageName = (name: string) => Type.String({ minLength: 1, maxLength: 32, default: name });
 
@@ -26,30 +26,27 @@ const Limits = section('Maximum resources of one job.', {
 
 const ToolParameter = Type.Object(
   {
-    type: Type.Union([Type.Literal('string'), Type.Literal('integer'), Type.Literal('number'), Type.Literal('words')], {
+    type: Type.Enum(['string', 'integer', 'number', 'words'], {
       default: 'string',
       description:
         'Type of the value. `words`: up to 64 words, as text that is split as a shell splits it, or as a list. Each ' +
         'word becomes an argument.',
     }),
-    required: Type.Boolean({ default: false, description: 'Whether the Payload must contain it.' }),
+    required: flag(false, 'Whether the Payload must contain it.'),
     default: Type.Optional(
       Type.Union([Type.String(), Type.Number()], { description: 'Value if the Payload does not contain it.' }),
     ),
-    pattern: Type.Optional(
-      Type.String({
-        description: 'For strings and words: a regular expression that must match the whole value, or every word.',
-      }),
+    pattern: optionalText(
+      'For strings and words: a regular expression that must match the whole value, or every word.',
     ),
     values: Type.Optional(
       Type.Array(Type.String(), { minItems: 1, description: 'For strings and words: the allowed values.' }),
     ),
-    allowOptions: Type.Boolean({
-      default: false,
-      description:
-        'For strings and words: whether the value, or a word, may begin with `-`. Set it only if the program takes no ' +
+    allowOptions: flag(
+      false,
+      'For strings and words: whether the value, or a word, may begin with `-`. Set it only if the program takes no ' +
         'options at that place, or if all of its options are safe: many programs have an option that runs a command.',
-    }),
+    ),
     min: Type.Optional(Type.Number({ description: 'For numbers: the minimum.' })),
     max: Type.Optional(Type.Number({ description: 'For numbers: the maximum.' })),
   },
@@ -64,9 +61,7 @@ const Tool = Type.Object(
         'Program and arguments, run without a shell. `{name}` is replaced by the value of that parameter; the name of ' +
         'a parameter of type `words` must be an argument by itself.',
     }),
-    entry: Type.Optional(
-      Type.String({ description: 'File that the zip must contain, because the tool reads it first.' }),
-    ),
+    entry: optionalText('File that the zip must contain, because the tool reads it first.'),
     parameters: Type.Record(Type.String({ pattern: '^[a-z][a-z0-9_]{0,31}$' }), ToolParameter, {
       additionalProperties: false,
       default: {},
@@ -84,7 +79,7 @@ const Grant = section('Grant of each new member.', {
 const Project = Type.Object(
   {
     name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'Name in URL paths.' }),
-    autoJoin: Type.Boolean({ default: true, description: 'Whether every user becomes a member at the first request.' }),
+    autoJoin: flag(true, 'Whether every user becomes a member at the first request.'),
     grant: Grant,
     retentionDays: Type.Optional(
       Type.Number({
@@ -130,7 +125,7 @@ function describeEngines(): string {
 
 export const System = Type.Object(
   {
-    kind: Type.Union([Type.Literal('batch'), Type.Literal('tool')], {
+    kind: Type.Enum(['batch', 'tool'], {
       description: 'Required Payload field: `command` (`batch`), or the name of a `tool` (`tool`).',
     }),
     engine: Engine,
@@ -147,19 +142,17 @@ export const System = Type.Object(
         'With isolation: further folders that jobs can read, in addition to `/usr` and `/etc`, such as `/opt` or a tree ' +
         'of modules. Bursar, its data and the home of its account stay hidden.',
     }),
-    network: Type.Boolean({
-      default: true,
-      description:
-        'With isolation: whether jobs have the network of the host. It includes its abstract Unix sockets, through which a ' +
+    network: flag(
+      true,
+      'With isolation: whether jobs have the network of the host. It includes its abstract Unix sockets, through which a ' +
         'person with another account on the same host can hand his own job an open folder of the host, and so undo the ' +
         'isolation. Set it to false where users can log in or run jobs under accounts of their own.',
-    }),
-    scheduler: Type.Boolean({
-      default: false,
-      description:
-        'On a cluster: whether isolated jobs can use the commands of its scheduler. Through them a job can leave its ' +
+    ),
+    scheduler: flag(
+      false,
+      'On a cluster: whether isolated jobs can use the commands of its scheduler. Through them a job can leave its ' +
         'isolation, so that the system counts as not isolated.',
-    }),
+    ),
     pollIntervalSeconds: Type.Number({
       minimum: 0.1,
       default: 1,
@@ -184,19 +177,16 @@ export const System = Type.Object(
         'doctor checks that.',
     ),
     stages: Stages,
-    jobIdPrefix: Type.Optional(
-      Type.String({
-        pattern: '^[A-Z][A-Z0-9_-]{0,31}$',
-        description:
-          'Job identifiers are `<prefix>-<tool>-<32 upper-case hexadecimal digits>`. Default: an upper-case UUID.',
-      }),
+    jobIdPrefix: optionalText(
+      'Job identifiers are `<prefix>-<tool>-<32 upper-case hexadecimal digits>`. Default: an upper-case UUID.',
+      { pattern: '^[A-Z][A-Z0-9_-]{0,31}$' },
     ),
-    charge: Type.Union([Type.Literal('core'), Type.Literal('node'), Type.Literal('wall')], {
+    charge: Type.Enum(['core', 'node', 'wall'], {
       default: 'core',
       description: 'The charging unit: core-seconds, node-seconds, or seconds of wall-clock time.',
     }),
     limits: Limits,
-    runtimePolicy: Type.Union([Type.Literal('reject'), Type.Literal('clamp')], {
+    runtimePolicy: Type.Enum(['reject', 'clamp'], {
       default: 'reject',
       description: 'Whether a runtime over the limit is rejected (`reject`), or reduced to the limit (`clamp`).',
     }),

@@ -174,16 +174,10 @@ function toFieldErrors(error: ErrorObject, parentPath = ''): FieldError[] {
     const key = String(error.params.additionalProperty);
     return [{ field: path === '' ? key : `${path}.${key}`, message: describeUnknownKey(key, error.parentSchema) }];
   }
-  if (error.keyword === 'const') return []; // The enclosing anyOf is reported.
   if (error.keyword === 'enum') {
     return [{ field: path, message: `must be one of ${error.params.allowedValues.join(', ')}` }];
   }
-  if (error.keyword === 'anyOf') {
-    const choices = (error.schema as { const?: string }[]).map((choice) => choice.const).filter(Boolean);
-    return [
-      { field: path, message: choices.length > 0 ? `must be one of ${choices.join(', ')}` : 'has the wrong type' },
-    ];
-  }
+  if (error.keyword === 'anyOf') return [{ field: path, message: 'has the wrong type' }];
   return [{ field: path === '' ? '(top level)' : path, message: error.message ?? 'is not valid' }];
 }
 

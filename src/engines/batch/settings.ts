@@ -1,16 +1,14 @@
 import Type, { type Static, type TObject } from 'typebox';
-import { positiveInt } from '../settings.ts';
+import { optionalText, positiveInt } from '../settings.ts';
 
 const Ssh = Type.Object(
   {
     host: Type.String({ pattern: '^[\\w.:-]+$', description: 'Host name, or an alias from ssh_config.' }),
-    user: Type.Optional(Type.String({ pattern: '^[\\w.-]+$', description: 'User name of the service account.' })),
+    user: optionalText('User name of the service account.', { pattern: '^[\\w.-]+$' }),
     port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535 })),
-    configFile: Type.Optional(
-      Type.String({ description: 'Path of an ssh_config file. Default: that of the user who runs Bursar.' }),
-    ),
-    knownHostsFile: Type.Optional(Type.String({ description: 'Path of a known_hosts file with the key of the host.' })),
-    identityFile: Type.Optional(Type.String({ description: 'Path of the private key.' })),
+    configFile: optionalText('Path of an ssh_config file. Default: that of the user who runs Bursar.'),
+    knownHostsFile: optionalText('Path of a known_hosts file with the key of the host.'),
+    identityFile: optionalText('Path of the private key.'),
     connectTimeoutSeconds: positiveInt(10, 'Connection timeout, in seconds.'),
   },
   {
@@ -22,11 +20,9 @@ const Ssh = Type.Object(
 /** The keys of `engine` that every batch scheduler has. `example`: a variable of its commands. */
 export const batchKeys = (scheduler: string, example: string) => ({
   ssh: Type.Optional(Ssh),
-  workspaceFolder: Type.Optional(
-    Type.String({
-      pattern: '^/',
-      description: 'Folder for workspaces; the path must be the same on all nodes. Default: in the data folder.',
-    }),
+  workspaceFolder: optionalText(
+    'Folder for workspaces; the path must be the same on all nodes. Default: in the data folder.',
+    { pattern: '^/' },
   ),
   environment: Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }), Type.String(), {
     additionalProperties: false,

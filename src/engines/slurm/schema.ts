@@ -1,12 +1,12 @@
 import Type, { type Static } from 'typebox';
 import { batchKeys } from '../batch/settings.ts';
-import { section } from '../settings.ts';
+import { optionalText, section } from '../settings.ts';
 
 const Site = section('Slurm options of the jobs. Those of a project override those of its system.', {
-  partition: Type.Optional(Type.String({ description: 'Slurm partition.' })),
-  account: Type.Optional(Type.String({ description: 'Slurm account.' })),
-  qos: Type.Optional(Type.String({ description: 'Slurm quality of service.' })),
-  constraint: Type.Optional(Type.String({ description: 'Required node features.' })),
+  partition: optionalText('Slurm partition.'),
+  account: optionalText('Slurm account.'),
+  qos: optionalText('Slurm quality of service.'),
+  constraint: optionalText('Required node features.'),
   extraOptions: Type.Optional(
     Type.Array(Type.String({ pattern: '^--?\\w' }), { description: 'Additional sbatch options, passed on unchanged.' }),
   ),
