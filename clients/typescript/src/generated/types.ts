@@ -3176,9 +3176,12 @@ export type ListDeliveriesData = {
         webhook_id: string;
     };
     query?: {
+        /**
+         * Maximum number of deliveries. Default: 100.
+         */
         limit?: number;
         /**
-         * Only deliveries with a smaller id, for the next page.
+         * The smallest id of the page before: only the older ones.
          */
         before?: number;
     };
@@ -3384,7 +3387,7 @@ export type ListTokensData = {
          */
         limit?: number;
         /**
-         * The id of the last token of the page before: only the older ones.
+         * The smallest id of the page before: only the older ones.
          */
         before?: number;
     };
@@ -3546,7 +3549,7 @@ export type ListTokensOfUserData = {
          */
         limit?: number;
         /**
-         * The id of the last token of the page before: only the older ones.
+         * The smallest id of the page before: only the older ones.
          */
         before?: number;
     };
@@ -4174,7 +4177,7 @@ export type ListAuditRecordsData = {
          */
         limit?: number;
         /**
-         * The id of the last record of the page before: only the older ones.
+         * The smallest id of the page before: only the older ones.
          */
         before?: number;
         /**
