@@ -10,12 +10,12 @@ export interface EngineJob {
   nodes: number;
   coresPerNode: number;
   runtimeSeconds: number;
-  /** Jobs with the same owner share their part of the system. Absent in records of earlier versions. */
+  /** Jobs with the same owner share their part of the system. */
   owner?: string;
   command: JobCommand;
   /** Absolute paths on the host where the job runs. The directory exists before `submit`. */
   workspace: WorkspacePaths;
-  /** The folder inside of the workspace's directory that the job starts in. Default: the directory itself. */
+  /** The folder inside the workspace's directory that the job starts in. Default: the directory itself. */
   startFolder?: string;
   /** The scheduler options that the operator has configured for the project, as the schema of the engine says. */
   site: object;

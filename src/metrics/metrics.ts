@@ -23,10 +23,10 @@ export interface Metrics {
 }
 
 /** Gauges of prom-client that are named like counters, or say nothing that other metrics do not. */
-const leftOut = [
-  ...['nodejs_active_resources', 'nodejs_active_resources_total', 'nodejs_active_handles'],
-  ...['nodejs_active_handles_total', 'nodejs_active_requests', 'nodejs_active_requests_total'],
-];
+const leftOut = ['resources', 'handles', 'requests'].flatMap((kind) => [
+  `nodejs_active_${kind}`,
+  `nodejs_active_${kind}_total`,
+]);
 
 /** How often the event loop is measured. At the default of 10 ms an idle server would be woken 100 times a second. */
 const eventLoopIntervalMs = 50;

@@ -13,12 +13,16 @@ export const spawnOptions = (environment: Record<string, string>, hasStdin: bool
 
 /** Kills a process with its whole group. Closes its output even if another process still holds it open. */
 export function killGroup({ pid, stdin, stdout, stderr }: SpawnedProcess): void {
+  killGroupById(pid);
+  stdin?.destroy();
+  stdout.destroy();
+  stderr.destroy();
+}
+
+export function killGroupById(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
   } catch {
     // The whole group has already ended.
   }
-  stdin?.destroy();
-  stdout.destroy();
-  stderr.destroy();
 }

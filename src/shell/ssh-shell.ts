@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { BursarError } from '../domain/errors.ts';
 import { createSlots } from '../domain/slots.ts';
 import { baseEnvironment } from './base-environment.ts';
+import { coalesce } from './coalesce.ts';
 import { guardInput, type ProcessOptions, type RunningProcess, type StartProcess } from './process.ts';
 import {
   createOutputExtractor,
@@ -46,8 +47,6 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
   const sshEnvironment = { ...baseEnvironment(), ...agentVariable(process.env.SSH_AUTH_SOCK) };
   const connection = createSshConnection(target, sshEnvironment);
   const commandSlots = createSlots({ total: maxConcurrentCommands });
-  const killSlots = createSlots({ total: 1 });
-  const commandsToKill = new Set<{ readStatus(): RemoteStatus; deadline: number }>();
   const runningKills = new Set<Promise<void>>();
 
   function prepare(argv: readonly string[]) {
@@ -69,23 +68,13 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
    * Killing only the local ssh would leave the remote command running until it next reads or writes. One session of ssh kills
    * all commands that are to be killed at the moment: a session takes time, and each beyond the tenth a new connection.
    */
-  async function killRemote(child: RunningProcess, readStatus: () => RemoteStatus) {
-    const deadline = performance.now() + loginTimeoutMs(target);
-    while (readStatus().pid === undefined && !child.hasExited() && performance.now() < deadline) await sleep(10);
-    commandsToKill.add({ readStatus, deadline });
-    await killSlots.run(async () => {
-      const commands = [...commandsToKill];
-      commandsToKill.clear();
-      const groups = commands.flatMap((command) => {
-        const { pid, exit } = command.readStatus();
-        return pid === undefined || exit !== undefined ? [] : [`-${pid}`];
-      });
-      const timeoutMs = Math.max(...commands.map((command) => command.deadline)) - performance.now();
-      if (groups.length > 0 && timeoutMs > 0) await killGroups(groups, timeoutMs);
+  const killGroups = coalesce(async (commands: { readStatus(): RemoteStatus; deadline: number }[]) => {
+    const groups = commands.flatMap((command) => {
+      const { pid, exit } = command.readStatus();
+      return pid === undefined || exit !== undefined ? [] : [`-${pid}`];
     });
-  }
-
-  async function killGroups(groups: readonly string[], timeoutMs: number) {
+    const timeoutMs = Math.max(...commands.map((command) => command.deadline)) - performance.now();
+    if (groups.length === 0 || timeoutMs <= 0) return;
     await runProcess([...sshArgv(target), `kill -s KILL -- ${groups.join(' ')}`], {
       environment: sshEnvironment,
       startProcess,
@@ -94,6 +83,12 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
       timeoutMs,
       maxOutputBytes: extraOutputBytes,
     });
+  });
+
+  async function killRemote(child: RunningProcess, readStatus: () => RemoteStatus) {
+    const deadline = performance.now() + loginTimeoutMs(target);
+    while (readStatus().pid === undefined && !child.hasExited() && performance.now() < deadline) await sleep(10);
+    await killGroups({ readStatus, deadline });
   }
 
   async function run(argv: readonly string[], options: RunOptions): Promise<RunResult> {

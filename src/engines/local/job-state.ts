@@ -89,8 +89,8 @@ export function createStateReader({ limits, supervisorGraceSeconds, now }: State
   async function findOverdueEnd(recorded: RecordedJob, start: SupervisedStart): Promise<JobEnd | null> {
     const { folder, job } = recorded;
     if (job === null) return null;
-    const { startedAt, startedAtMonotonicMs } = start;
-    const elapsedMs = startedAtMonotonicMs === undefined ? now() - startedAt : monotonicNowMs() - startedAtMonotonicMs;
+    const { startedAt } = start;
+    const elapsedMs = monotonicNowMs() - start.startedAtMonotonicMs;
     const cancelledAtMs = readCancellation(folder);
     const sinceCancellationMs = typeof cancelledAtMs === 'number' ? monotonicNowMs() - cancelledAtMs : null;
     const overdue = findOverdue(elapsedMs - job.runtimeSeconds * 1000, sinceCancellationMs);
@@ -127,6 +127,6 @@ async function endOrphanedJob(recorded: RecordedJob, end: JobEnd): Promise<Local
 async function readSelector({ folder, jobId }: RecordedJob): Promise<JobProcessSelector> {
   const group = readGroup(folder);
   if (typeof group === 'string') return { jobId, leader: null };
-  const { isSandboxed = false, ...leader } = group;
+  const { isSandboxed, ...leader } = group;
   return { jobId, leader, isSandboxed };
 }

@@ -57,23 +57,27 @@ export interface RequestRecord {
 }
 
 export type StartRecord =
-  /** `startedAtMonotonicMs` is the start by `monotonicNowMs`. Supervisors of earlier versions did not record it. */
-  | { kind: 'supervised'; supervisor: ProcessId; startedAt: number; startedAtMonotonicMs?: number }
+  /** `startedAtMonotonicMs` is the start by `monotonicNowMs`. */
+  | { kind: 'supervised'; supervisor: ProcessId; startedAt: number; startedAtMonotonicMs: number }
   /** Claimed so that the job never runs. Contains the end too, in case of a crash before exit.json is written. */
   | { kind: 'withdrawn'; end: JobEnd };
 
-/** The first process of the job. Supervisors of earlier versions did not record whether it is bubblewrap. */
-export type GroupRecord = ProcessId & Pick<JobProcessSelector, 'isSandboxed'>;
+/** The first process of the job. */
+export type GroupRecord = ProcessId & Required<Pick<JobProcessSelector, 'isSandboxed'>>;
 
 /** `damaged`: the file exists, but the engine did not write it like this. */
 export type RecordOrProblem<T> = T | 'absent' | 'damaged';
 
 export const readRequest = (folder: string): RecordOrProblem<RequestRecord> =>
-  readRecord(join(folder, files.request), (value): value is RequestRecord => isRequest(value, basename(folder)));
+  readRecord(
+    join(folder, files.request),
+    ({ sequence, job }) =>
+      typeof sequence === 'number' && hasFields(job, ...requestFields) && job.jobId === basename(folder),
+  );
 export const readStart = (folder: string): RecordOrProblem<StartRecord> =>
   readRecord(join(folder, files.start), isStart);
 export const readGroup = (folder: string): RecordOrProblem<GroupRecord> =>
-  readRecord(join(folder, files.group), isGroup);
+  readRecord(join(folder, files.group), (group: GroupRecord) => hasFields(group, 'isSandboxed') && isProcessId(group));
 export const readEnd = (folder: string): RecordOrProblem<JobEnd> => readRecord(join(folder, files.end), isEnd);
 
 /** After success a durable record of the job exists. An existing record is not changed. */
@@ -118,7 +122,7 @@ export async function requestCancellation(folder: string): Promise<void> {
 
 /** Returns when the cancellation was first requested, by `monotonicNowMs`. */
 export const readCancellation = (folder: string): RecordOrProblem<number> =>
-  readRecord(join(folder, files.cancel), (value) => typeof value === 'number');
+  readRecord(join(folder, files.cancel), (value: number) => typeof value === 'number');
 
 export const isCancellationRequested = (folder: string) => existsSync(join(folder, files.cancel));
 export const isEnded = (folder: string) => existsSync(join(folder, files.end));
@@ -161,7 +165,7 @@ async function cleanUpJobFolder(folder: string): Promise<boolean> {
   return false;
 }
 
-function readRecord<T>(path: string, isValid: (value: unknown) => value is T): RecordOrProblem<T> {
+function readRecord<T>(path: string, isComplete: (value: T) => boolean): RecordOrProblem<T> {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
@@ -171,69 +175,26 @@ function readRecord<T>(path: string, isValid: (value: unknown) => value is T): R
     throw error;
   }
   try {
-    const value: unknown = JSON.parse(text);
-    return isValid(value) ? value : 'damaged';
+    const value: T = JSON.parse(text);
+    return isComplete(value) ? value : 'damaged';
   } catch {
     return 'damaged';
   }
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
+/** Throws for a value that is not an object. */
+const hasFields = (value: object, ...fields: string[]) => fields.every((field) => field in value);
 
-function isRequest(value: unknown, jobId: string): value is RequestRecord {
-  if (!isObject(value) || typeof value.sequence !== 'number' || !isObject(value.job)) return false;
-  const { job } = value;
-  const numbers = [job.nodes, job.coresPerNode, job.runtimeSeconds];
-  return (
-    job.jobId === jobId &&
-    numbers.every((number) => typeof number === 'number') &&
-    isCommand(job.command) &&
-    (job.startFolder === undefined || typeof job.startFolder === 'string') &&
-    isObject(job.workspace) &&
-    [job.workspace.directory, job.workspace.stdout, job.workspace.stderr].every((path) => typeof path === 'string')
-  );
-}
+const requestFields = ['jobId', 'nodes', 'coresPerNode', 'runtimeSeconds', 'command', 'workspace'];
 
-function isCommand(value: unknown): boolean {
-  if (!isObject(value)) return false;
-  const isStringArray = (items: unknown) => Array.isArray(items) && items.every((item) => typeof item === 'string');
-  if (value.kind === 'line') return typeof value.line === 'string';
-  if (value.kind === 'script') return typeof value.script === 'string' && isStringArray(value.args);
-  return value.kind === 'argv' && isStringArray(value.argv);
-}
+const isEnd = (end: JobEnd) =>
+  hasFields(end, 'outcome', 'reason', 'exitCode', 'startedAt', 'endedAt', 'elapsedSeconds');
 
-function isStart(value: unknown): value is StartRecord {
-  if (!isObject(value)) return false;
-  if (value.kind === 'withdrawn') return isEnd(value.end);
-  const isOptionalNumber = (number: unknown) => number === undefined || typeof number === 'number';
-  return (
-    value.kind === 'supervised' &&
-    typeof value.startedAt === 'number' &&
-    isOptionalNumber(value.startedAtMonotonicMs) &&
-    isProcessId(value.supervisor)
-  );
-}
+const isStart = (start: StartRecord) =>
+  start.kind === 'withdrawn'
+    ? isEnd(start.end)
+    : hasFields(start, 'startedAt', 'startedAtMonotonicMs') && isProcessId(start.supervisor);
 
-function isProcessId(value: unknown): value is ProcessId {
-  const isMark = (mark: unknown) => mark === null || typeof mark === 'string';
-  return isObject(value) && Number.isInteger(value.pid) && Number(value.pid) > 1 && isMark(value.mark);
-}
-
-function isGroup(value: unknown): value is GroupRecord {
-  return isProcessId(value) && (!('isSandboxed' in value) || typeof value.isSandboxed === 'boolean');
-}
-
-function isEnd(value: unknown): value is JobEnd {
-  if (!isObject(value)) return false;
-  const isNumberOrNull = (number: unknown) => number === null || typeof number === 'number';
-  return (
-    typeof value.outcome === 'string' &&
-    typeof value.reason === 'string' &&
-    isNumberOrNull(value.exitCode) &&
-    isNumberOrNull(value.startedAt) &&
-    typeof value.endedAt === 'number' &&
-    typeof value.elapsedSeconds === 'number'
-  );
-}
+/** The processes of such an id get signals. */
+const isProcessId = ({ pid, mark }: ProcessId) =>
+  Number.isInteger(pid) && pid > 1 && (mark === null || typeof mark === 'string');

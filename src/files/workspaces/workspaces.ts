@@ -54,20 +54,21 @@ export interface Workspaces extends WorkspaceReader {
   remove(jobId: string, signal: AbortSignal): Promise<void>;
 }
 
+export function pathsIn(workspace: string): WorkspacePaths {
+  return {
+    directory: join(workspace, 'files'),
+    stdout: join(workspace, 'stdout'),
+    stderr: join(workspace, 'stderr'),
+  };
+}
+
 export function createWorkspaces(root: string, options: LocalReaderOptions = {}): Workspaces {
   const workspacePath = (jobId: string) => join(root, requireJobId(jobId));
 
   return {
     ...createLocalReader(root, options),
 
-    pathsOf(jobId) {
-      const workspace = workspacePath(jobId);
-      return {
-        directory: join(workspace, 'files'),
-        stdout: join(workspace, 'stdout'),
-        stderr: join(workspace, 'stderr'),
-      };
-    },
+    pathsOf: (jobId) => pathsIn(workspacePath(jobId)),
 
     async stage(jobId, zip, limits) {
       const workspace = workspacePath(jobId);
@@ -107,7 +108,7 @@ export function createWorkspaces(root: string, options: LocalReaderOptions = {})
       const workspace = workspacePath(jobId);
       const removed = `${workspace}.removed`;
       await removeTree(removed);
-      // Deleting takes time. The rename ensures that a partly deleted workspace is never taken for a complete one.
+      // Deleting takes time. The rename ensures that a partly deleted workspace is never mistaken for a complete one.
       await renameIfExists(workspace, removed);
       await removeTree(removed);
       await removeTree(`${workspace}.partial`);

@@ -11,7 +11,7 @@ import { requireJobId } from '../../safe-paths.ts';
 import { type CheckedZip, withZip, type ZipSource } from '../../zip/zip-content.ts';
 import type { ZipLimits } from '../../zip/zip-entries.ts';
 import { idleTimeout } from '../file-streams.ts';
-import { toJobIds, type Workspaces } from '../workspaces.ts';
+import { pathsIn, toJobIds, type Workspaces } from '../workspaces.ts';
 import { createRemoteReader, type MinRate } from './remote-reader.ts';
 import { zipToTar } from './tar.ts';
 import { commitScript, discardScript, listScript, measureScript, removeScript, unpackScript } from './write-scripts.ts';
@@ -100,14 +100,7 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
   return {
     ...createRemoteReader(shell, { ...options, timeoutMs }),
 
-    pathsOf(jobId) {
-      const workspace = workspacePath(jobId);
-      return {
-        directory: posix.join(workspace, 'files'),
-        stdout: posix.join(workspace, 'stdout'),
-        stderr: posix.join(workspace, 'stderr'),
-      };
-    },
+    pathsOf: (jobId) => pathsIn(workspacePath(jobId)),
 
     async stage(jobId, zip, limits, signal, owner = '') {
       const workspace = workspacePath(jobId);
