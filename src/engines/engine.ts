@@ -130,7 +130,7 @@ export interface Engine {
   /**
    * Drops finished jobs whose end the caller has stored. Has no effect on unknown jobs. An engine whose scheduler keeps
    * finished jobs for a while may continue to report them, and one that remembers their ends reports those that a caller
-   * still expects. Never submit a forgotten job again without `find`: the engine could take it for a new job.
+   * still expects. Never submit a forgotten job again without `find`: the engine could treat it as a new job.
    */
   forget(jobIds: readonly string[], signal: AbortSignal): Promise<void>;
 

@@ -10,7 +10,7 @@ import { controlSocketPath, loginTimeoutMs, type SshTarget, sshArgv } from './ss
 export interface SshConnection {
   /** Opens the connection unless it is open. It may be lost again at any time. */
   ensure(): Promise<void>;
-  /** Closes the connection, also one that is being opened. */
+  /** Closes the connection, even one that is being opened. */
   close(): Promise<void>;
 }
 

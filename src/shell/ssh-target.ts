@@ -21,7 +21,7 @@ export interface SshTarget {
   connectTimeoutSeconds: number;
 }
 
-/** An idle connection stays open for this time, also after Bursar was killed. */
+/** An idle connection stays open for this time, even after Bursar was killed. */
 const persistSeconds = 600;
 /** A dead connection is detected after three of these intervals. */
 const aliveIntervalSeconds = 10;

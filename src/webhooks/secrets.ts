@@ -10,7 +10,7 @@ export interface SecretKey {
   bytes: Buffer;
 }
 
-/** What the secret of a webhook is derived from. With `createdAt`, ids that are used again after a restore get other secrets. */
+/** The secret of a webhook is derived from these. With `createdAt`, ids that are used again after a restore get other secrets. */
 export interface SecretSource {
   webhookId: number;
   createdAt: number;

@@ -105,7 +105,10 @@ async function send(
 }
 
 const failure = (result: DeliveryResult, status: number | null, detail: string): AttemptResult => ({
-  ...{ ok: false, result, status, detail },
+  ok: false,
+  result,
+  status,
+  detail,
   error: `The event was not delivered (${result}): ${deliveryResults[result]}.`,
 });
 

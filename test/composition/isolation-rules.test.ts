@@ -69,8 +69,8 @@ describe('findIsolationRefusals', () => {
   });
 
   for (const [name, workspaceFolder, expected] of [
-    ['workspaces inside of the data folder', inside, [folder]],
-    ['a data folder inside of the workspaces', '/srv', [folder]],
+    ['workspaces inside the data folder', inside, [folder]],
+    ['a data folder inside the workspaces', '/srv', [folder]],
     ['one folder for both', dataFolder, [folder]],
     ['a folder with a similar name', `${dataFolder}2`, []],
   ] as const) {

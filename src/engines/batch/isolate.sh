@@ -146,7 +146,7 @@ check_hidden() {
         for folder in "${readable[j]}" "${real_readable[j]}"; do
           case $path/ in "$folder"/*) name=${readable[j]}${path#"$folder"} ;; *) continue ;; esac
           is_hidden "$name" ||
-            cannot_isolate "jobs could read ${protected[i]} as $name, inside of ${readable[j]}" 'move it, or list folders in readOnly that do not contain it'
+            cannot_isolate "jobs could read ${protected[i]} as $name, inside ${readable[j]}" 'move it, or list folders in readOnly that do not contain it'
         done
       done
     done

@@ -31,7 +31,7 @@ export async function checkLocalScript(directory: string, script: string): Promi
 /** Throws `job_refused` if the script cannot run. Does not check the interpreter, which only the nodes can find. */
 export function requireRunnableScript(script: string, { code, stdout }: RunResult): void {
   if (code !== refusedCode) return;
-  // A start-up file may have printed something before, also without a line end.
+  // A start-up file may have printed something before, even without a line end.
   const [, location, firstLine = ''] = /^(absent|outside|file)\n([^\n]*)/m.exec(stdout) ?? [];
   if (location === 'absent') throw refused(scriptErrors.absent(script));
   if (location === 'outside') throw refused(scriptErrors.outside(script));

@@ -15,7 +15,7 @@ const isolateProgram = readShellProgram('isolate.sh', import.meta.url);
  */
 export const wrapperSignals = { not_started: 46, duplicate_start: 47 } as const;
 
-/** What a scheduler adds to the isolation: functions that replace those of isolate.sh, and their variables. */
+/** The part of the isolation that depends on the scheduler: functions that replace those of isolate.sh, and their variables. */
 export interface SchedulerSteps {
   program: string;
   variables: ShellVariables;
@@ -31,8 +31,12 @@ export function buildWrapper(job: EngineJob, isolation: BatchIsolation | null, s
     directory,
     start_directory: startDirectoryOf(job),
     environment: [
-      ...[`HOME=${directory}`, `TMPDIR=${directory}.tmp`, 'LANG=C.UTF-8', `BURSAR_JOB_ID=${job.jobId}`],
-      ...[`BURSAR_NODES=${job.nodes}`, `BURSAR_CORES_PER_NODE=${job.coresPerNode}`],
+      `HOME=${directory}`,
+      `TMPDIR=${directory}.tmp`,
+      'LANG=C.UTF-8',
+      `BURSAR_JOB_ID=${job.jobId}`,
+      `BURSAR_NODES=${job.nodes}`,
+      `BURSAR_CORES_PER_NODE=${job.coresPerNode}`,
       `BURSAR_RUNTIME_SECONDS=${job.runtimeSeconds}`,
     ],
     script: job.command.kind === 'script' ? `./${job.command.script}` : '',

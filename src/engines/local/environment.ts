@@ -21,7 +21,7 @@ export function jobEnvironment(
   };
 }
 
-/** Must not contain a job id, or the supervisor would be taken for a process of the job. */
+/** Must not contain a job id, or the supervisor would count as a process of the job. */
 export function supervisorEnvironment(): Record<string, string> {
   const { PATH = defaultPath, NODE_COMPILE_CACHE } = process.env;
   // Files of a job that hang in the kernel keep a thread each.

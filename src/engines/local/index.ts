@@ -11,7 +11,7 @@ import { createSupervisorClient } from './supervisor/client.ts';
 
 export const localEngine: EngineDefinition<LocalSettings, LocalSandbox> = {
   schema: localSchema,
-  // So that a job can be tried here before it runs on a cluster.
+  // A job can be tried here before it runs on a cluster.
   commandLanguage: sbatchLanguage,
 
   findErrors({ acceptJobsFromTheNetwork }, networkHost) {
@@ -28,7 +28,12 @@ export const localEngine: EngineDefinition<LocalSettings, LocalSandbox> = {
     const directory = join(dataFolder, 'engines', name);
     const supervisor = createSupervisorClient({ logFile: `${directory}.supervisor.log` });
     const options = {
-      ...{ directory, cores, memoryMb, outputKb, killGraceSeconds, supervisor },
+      directory,
+      cores,
+      memoryMb,
+      outputKb,
+      killGraceSeconds,
+      supervisor,
       ...(sandbox ? { sandbox } : {}),
       ...(account ? { account } : {}),
     };

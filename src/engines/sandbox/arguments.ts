@@ -1,6 +1,6 @@
 import { isInside } from '../../domain/systems/isolation.ts';
 
-/** An existing path that a job must not see, although it is inside of a path that the job sees. */
+/** An existing path that a job must not see, although it is inside a path that the job sees. */
 export interface HiddenPath {
   path: string;
   kind: 'file' | 'folder';
@@ -70,7 +70,7 @@ export function sandboxArguments(options: SandboxOptions): string[] {
 export function sandboxParts(options: SandboxOptions): SandboxParts {
   const { directory, temporaryFolder, startDirectory, network, sharedMemoryBytes, statusDescriptor, account } = options;
   const visible = [...systemPaths, ...options.readOnly];
-  // A path that is not inside of a visible one cannot be seen anyway. Inside of a hidden folder, bubblewrap would create it. The
+  // A path that is not inside a visible one cannot be seen anyway. Inside a hidden folder, bubblewrap would create it. The
   // system itself cannot be hidden.
   const hidden = options.hidden.filter(({ path }) => {
     const others = options.hidden.filter((other) => other.path !== path);
@@ -97,13 +97,16 @@ export function sandboxParts(options: SandboxOptions): SandboxParts {
     mounts: [
       {
         args: [
-          ...['--unshare-pid', '--unshare-ipc', ...(network ? [] : ['--unshare-net'])],
+          ...words('--unshare-pid --unshare-ipc --die-with-parent --cap-drop ALL'),
+          ...(network ? [] : ['--unshare-net']),
           ...(options.disableUserNamespaces ? ['--unshare-user', '--disable-userns'] : []),
-          ...['--die-with-parent', '--cap-drop', 'ALL'],
-          ...(account === undefined ? [] : ['--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID']),
+          ...(account === undefined ? [] : words('--cap-add CAP_SETUID --cap-add CAP_SETGID')),
           ...(statusDescriptor === undefined ? [] : ['--json-status-fd', String(statusDescriptor)]),
-          ...['--proc', '/proc', ...writableProcPaths.flatMap((path) => ['--ro-bind-try', path, path])],
-          ...['--dev', '/dev', ...sharedMemorySize, '--tmpfs', '/dev/shm'],
+          ...words('--proc /proc'),
+          ...writableProcPaths.flatMap((path) => ['--ro-bind-try', path, path]),
+          ...words('--dev /dev'),
+          ...sharedMemorySize,
+          ...words('--tmpfs /dev/shm'),
           ...acceleratorDevices.flatMap((path) => ['--dev-bind-try', path, path]),
         ],
       },
@@ -133,7 +136,7 @@ interface Mount extends ArgumentGroup {
   path: string;
 }
 
-/** A folder must be mounted before the folders inside of it. */
+/** A folder must be mounted before the folders inside it. */
 const depthOf = (path: string) => path.split('/').filter(Boolean).length;
 
 /**
@@ -159,23 +162,25 @@ export function isVisible(path: string, options: Pick<SandboxOptions, 'readOnly'
   return shown > Math.max(-1, ...depths(options.hidden.map((hidden) => hidden.path)));
 }
 
+const words = (text: string) => text.split(' ');
+
 /** The system: programs, libraries, configuration. Symbolic links, such as `/bin`, become folders. */
 export const systemPaths: readonly string[] = [
-  ...['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/etc'],
+  ...words('/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc'),
   // Name resolution, where /etc/resolv.conf is a link to one of these.
-  ...['/run/systemd/resolve/stub-resolv.conf', '/run/systemd/resolve/resolv.conf', '/run/resolvconf/resolv.conf'],
-  ...['/run/NetworkManager/resolv.conf', '/mnt/wsl/resolv.conf'],
+  ...words('/run/systemd/resolve/stub-resolv.conf /run/systemd/resolve/resolv.conf /run/resolvconf/resolv.conf'),
+  ...words('/run/NetworkManager/resolv.conf /mnt/wsl/resolv.conf'),
   // Account names, where they come from a directory service: the cache of sssd, without its sockets.
   '/var/lib/sss/mc',
   // The topology of the machine, for MPI and OpenMP.
-  ...['/sys/block', '/sys/bus', '/sys/class', '/sys/dev', '/sys/devices', '/sys/fs/cgroup'],
+  ...words('/sys/block /sys/bus /sys/class /sys/dev /sys/devices /sys/fs/cgroup'),
 ];
 
 /** Files of the system that only root can read. A job that runs as root must not see them either. */
 export const secretPaths: readonly string[] = [
-  ...['/etc/shadow', '/etc/shadow-', '/etc/gshadow', '/etc/gshadow-', '/etc/sudoers', '/etc/sudoers.d'],
-  ...['/etc/munge', '/etc/ssh', '/etc/ssl/private', '/etc/pki/tls/private', '/etc/krb5.keytab'],
-  ...['/etc/slurm/slurmdbd.conf', '/etc/slurm/jwt_hs256.key', '/etc/security/opasswd'],
+  ...words('/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d /etc/security/opasswd'),
+  ...words('/etc/munge /etc/ssh /etc/ssl/private /etc/pki/tls/private /etc/krb5.keytab'),
+  ...words('/etc/slurm/slurmdbd.conf /etc/slurm/jwt_hs256.key'),
 ];
 
 /** The expression of `find` for files and folders that only their owner or group can read, in words without quotes. */
@@ -186,7 +191,7 @@ const writableProcPaths = ['acpi', 'bus', 'fs', 'irq', 'scsi', 'sys', 'sysrq-tri
 
 /** Graphics processors and InfiniBand, with the permissions that they have on the host. */
 const acceleratorDevices = [
-  ...['/dev/dri', '/dev/kfd', '/dev/infiniband', '/dev/nvidia-caps', '/dev/nvidiactl', '/dev/nvidia-modeset'],
-  ...['/dev/nvidia-uvm', '/dev/nvidia-uvm-tools'],
+  ...words('/dev/dri /dev/kfd /dev/infiniband /dev/nvidia-caps /dev/nvidiactl /dev/nvidia-modeset'),
+  ...words('/dev/nvidia-uvm /dev/nvidia-uvm-tools'),
   ...Array.from({ length: 16 }, (_, index) => `/dev/nvidia${index}`),
 ];

@@ -81,7 +81,9 @@ function probeSandbox(
       ...settings,
       ...features,
       ...(account === undefined ? {} : { account }),
-      ...{ directory: folder, temporaryFolder: folder, startDirectory: folder },
+      directory: folder,
+      temporaryFolder: folder,
+      startDirectory: folder,
       hidden: findHiddenPaths([...hidden, ...findPrivateFiles(account)], settings.readOnly),
       statusDescriptor: 3,
     });
@@ -101,7 +103,7 @@ function probeSandbox(
 /** True if jobs have the user id of root. `account` is the one that jobs run as, if it is not that of this process. */
 const runsAsRoot = (account: SandboxOptions['account']) => account === undefined && process.getuid?.() === 0;
 
-/** Long, because a host that is only busy would be taken for one without isolation. */
+/** Long, because a busy host must not be mistaken for one without isolation. */
 const probeTimeoutMs = 60_000;
 
 function findProgram(name: string, path = '/usr/local/bin:/usr/bin:/bin'): string | null {
@@ -132,7 +134,7 @@ export function findHiddenPaths(paths: readonly string[], readOnly: readonly str
   });
 }
 
-/** The path without symbolic links, also of a folder that does not exist yet. */
+/** The path without symbolic links, even of a folder that does not exist yet. */
 export function realName(path: string): string {
   try {
     return realpathSync(path);

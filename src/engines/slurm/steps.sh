@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # variables of the other parts
-# What Slurm adds to isolate.sh: the tasks of `srun`, which slurmd starts outside of the isolation of the job. The job has another
+# Adds to isolate.sh the tasks of `srun`, which slurmd starts outside the isolation of the job. The job has another
 # `srun` (srun.sh), which hands its request to the wrapper. The wrapper checks it, and starts each task in a sandbox of its own.
 #
 # Set in front (steps.ts): in_task, scheduler, job_id, srun_program, request_folder, replaced_commands, step_signals,
@@ -220,7 +220,7 @@ run_task() {
   exit "$code"
 }
 
-# Tasks of a job on one node have one /dev/shm, through which MPI exchanges messages. It is a folder inside of `$shared`: a task can
+# Tasks of a job on one node have one /dev/shm, through which MPI exchanges messages. It is a folder inside `$shared`: a task can
 # change the mode of its /dev/shm, and another account could then hand it open files by a socket, as a way out.
 #
 # Each task holds a lock on `$shared`, and the last one removes it. If the tasks were killed, the wrapper does so on its own node,

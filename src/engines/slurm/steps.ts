@@ -8,7 +8,7 @@ type OptionTable = Readonly<Record<string, { short?: string; value?: 'required' 
 /**
  * The options of `srun` that an isolated job can use, by exact name: they choose among the resources that the job already
  * has. The wrapper passes no other option to Slurm's `srun`, because some of them run programs, or read and write files,
- * outside of the isolation (such as `--task-prolog`, `--bcast`, `--output`). `value`: whether the option has a value.
+ * outside the isolation (such as `--task-prolog`, `--bcast`, `--output`). `value`: whether the option has a value.
  */
 export const stepOptions: OptionTable = {
   'cores-per-socket': { value: 'required' },
@@ -54,7 +54,7 @@ export const stepOptions: OptionTable = {
   wait: { short: 'W', value: 'required' },
 };
 
-/** Options that the `srun` inside of the isolation carries out itself: they concern files and variables of the job. */
+/** Options that the `srun` inside the isolation carries out itself: they concern files and variables of the job. */
 export const ownOptions: OptionTable = {
   chdir: { short: 'D', value: 'required' },
   error: { short: 'e', value: 'required' },
@@ -79,15 +79,12 @@ export const stepOptionPattern = `^--((${optionPattern(stepOptions)})|(${optionP
 export const stepsProgram = readShellProgram('steps.sh', import.meta.url);
 
 /** Slurm's commands that are replaced inside the isolation. All of them but `srun` only say that they are not available. */
-export const replacedCommands = [
-  ...['srun', 'sbatch', 'salloc', 'sattach', 'sbcast'],
-  ...['scancel', 'squeue', 'sinfo', 'scontrol', 'sacct'],
-];
+export const replacedCommands = 'srun sbatch salloc sattach sbcast scancel squeue sinfo scontrol sacct'.split(' ');
 
 /** The folder inside the isolation that holds the FIFOs of `srun`. */
 export const requestFolder = '/run/bursar';
 
-/** What both ends of a request know. */
+/** Variables of both ends of a request. */
 const common = {
   request_folder: requestFolder,
   /** The signals that `srun` passes on to its tasks. */

@@ -8,7 +8,7 @@ import { readFolder } from './walk-folder.ts';
 
 /**
  * Deletes a folder tree, including what `rm -r` cannot handle: folders without read or write permission, names that
- * are not UTF-8, and paths longer than PATH_MAX. Links are deleted, never followed, also if a process puts one in the
+ * are not UTF-8, and paths longer than PATH_MAX. Links are deleted, never followed, even if a process puts one in the
  * place of a folder meanwhile: each name is looked up in a folder that is already open. After success the path does not
  * exist, whether it existed before or not. After a failure or a crash part of the tree may remain: call it again.
  */
@@ -39,7 +39,7 @@ async function removeEntry(parent: FileHandle, name: string): Promise<void> {
 }
 
 /**
- * Empties a folder. Every folder inside of it is moved directly into it before it is emptied itself, so that any depth
+ * Empties a folder. Every folder inside it is moved directly into it before it is emptied itself, so that any depth
  * works with two open folders.
  */
 async function emptyTree(top: FileHandle): Promise<void> {

@@ -157,7 +157,7 @@ function rejectOverlaps(entries: readonly ZipEntry[]) {
   }
 }
 
-/** Detects entries that would be unpacked to the same path, also on file systems that normalise Unicode names. */
+/** Detects entries that would be unpacked to the same path, including those on file systems that normalise Unicode names. */
 export function createPathTree(maxFolders: number) {
   const files = new Set<string>();
   const folders = new Set<string>();

@@ -61,7 +61,7 @@ describe('sandboxArguments', () => {
     assert.ok(!args.includes('/root'));
   });
 
-  test('a readable folder inside of a hidden one is mounted after it, whatever the order of the configuration', () => {
+  test('a readable folder inside a hidden one is mounted after it, whatever the order of the configuration', () => {
     const args = sandboxArguments({
       ...options,
       readOnly: ['/home/bursar/modules', '/home'],

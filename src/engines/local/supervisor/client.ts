@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { supervisorEnvironment } from '../environment.ts';
 import type { RunSettings } from './run-job.ts';
 
-/** What a supervisor is told: to run the job of a record folder. */
+/** The message to a supervisor: run the job of this record folder. */
 export interface RunMessage {
   folder: string;
   settings: RunSettings;
 }
 
-/** What a supervisor reports: `ended` is the last report of a job. It may not have run: another supervisor had claimed it. */
+/** The reports of a supervisor. `ended` is the last one of a job, which may not have run: another supervisor had claimed it. */
 export type SupervisorReport =
   | { kind: 'claimed'; folder: string }
   | { kind: 'ended'; folder: string; failure: string | null };

@@ -21,10 +21,10 @@ import { readTarEntries } from './tar.ts';
 
 /** The client of a download that stalled can resume it. */
 const idleTimeoutMs = 120_000;
-/** Of output that clients read at their own speed. Lists do not wait for downloads and archives. */
+/** For output that clients read at their own speed. Lists do not wait for downloads and archives. */
 const downloadSlots = { total: 4, perKey: 2 };
 const listSlots = { total: 3, perKey: 2 };
-/** Of output that this process reads at once. Who has one of these must never wait for another one. */
+/** For output that this process reads at once. A reader that holds one of these never waits for another one. */
 const querySlots = { total: 4, perKey: 2 };
 /** A third of a large send buffer, at this rate, takes less than the pause. */
 const defaultMinRate = { bytesPerSecond: 50_000, maxPauseMs: 40_000 };

@@ -86,7 +86,7 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
     assert.ok(existsSync(join(spool, 'pmix.1.0/file')));
   });
 
-  test('a task inherits no folder that is open outside, also if its /dev/shm is removed while it starts', async () => {
+  test('a task inherits no folder that is open outside, even if its /dev/shm is removed while it starts', async () => {
     for (const [name, failure] of [
       ['removed', 'rmdir "$(readlink /proc/self/fd/$2)" && touch "$0.called"'],
       ['not locked', 'exit 1'],
@@ -203,8 +203,7 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
         assert.equal(end.outcome, shown === null ? 'succeeded' : 'node_failed', `${name}: ${stderr}`);
         if (shown !== null)
           assert.ok(
-            stderr.includes(` as ${shown}, inside of `) &&
-              stderr.includes('list folders in readOnly that do not contain'),
+            stderr.includes(` as ${shown}, inside `) && stderr.includes('list folders in readOnly that do not contain'),
             stderr,
           );
       }),
@@ -270,10 +269,10 @@ describe('isolated jobs of an ordinary account on Slurm', {
     assert.deepEqual(lines, ['65534', 'work', 'work.tmp', '65534', 'work', 'work.tmp'], stderr);
   });
 
-  test('a job is not started if the home of its account is inside of the system', async () => {
+  test('a job is not started if the home of its account is inside the system', async () => {
     const { end, stderr } = await runAs('daemon', 'true');
     assert.equal(end.outcome, 'node_failed', stderr);
-    assert.match(stderr, /jobs could read \/\S*sbin as \/\S*sbin, inside of \//);
+    assert.match(stderr, /jobs could read \/\S*sbin as \/\S*sbin, inside \//);
   });
 });
 

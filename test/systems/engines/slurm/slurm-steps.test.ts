@@ -132,7 +132,7 @@ describe('srun in isolated jobs', { concurrency: 4 }, () => {
     ['wrapper of a job', '', 'slurm_script'],
     ['first process of a task', 'srun -N1 -n1', '.steps/task'],
   ] as const) {
-    test(`if the ${name} is killed, nothing inside of the isolation is left`, async () => {
+    test(`if the ${name} is killed, nothing inside the isolation is left`, async () => {
       const line = `${launcher} bash -c 'setsid -f sleep 600; echo ran >> runs; sleep 600'`;
       const { end } = await run(line, {}, async ({ jobId }) => {
         const isInside = (pid: number) => attempt(() => readlinkSync(`/proc/${pid}/ns/pid`) !== ownNamespace);
@@ -218,7 +218,7 @@ describe('srun in isolated jobs', { concurrency: 4 }, () => {
       [...Array(6).fill('1 1'), '0 0done : --task-prolog=/bin/id', '1 0', '6'],
       stderr,
     );
-    // Two programs inside of the isolation looked for the library, `env` and `echo`, and none outside.
+    // Two programs inside the isolation looked for the library, `env` and `echo`, and none outside.
     const errors = await Promise.all(
       readdirSync(job.workspace.directory)
         .filter((name) => name.startsWith('errors'))
