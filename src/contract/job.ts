@@ -91,10 +91,6 @@ export function publicJob(job: JobFields, stageNames: StageNames): PublicJob {
   return { json: writeJob(object), title, stage, isTerminal: terminal_stage, isFailure: failed };
 }
 
-export function toJobJson(job: JobFields, stageNames: StageNames): string {
-  return writeJob(toJobObject(job, stageNames));
-}
-
 /** The path of a job, from its public JSON. System names are in lower case in paths. */
 export function toJobPath(json: string): string {
   const { project_hpc, project_name, job_id } = JSON.parse(json) as Static<typeof JobSchema>;

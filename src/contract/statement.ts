@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import type { BurnRate } from '../domain/accounting/burn-rate.ts';
 import type { ChargeUnit } from '../domain/accounting/price.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { publicUnits } from '../domain/units.ts';
@@ -86,36 +87,31 @@ export const StatementSchema = namedObject(
   },
 );
 
-interface MovementFields {
-  id: number;
+interface Movement extends Omit<Static<typeof MovementSchema>, 'at' | 'job_id'> {
   at: number;
-  kind: Static<typeof MovementSchema>['kind'];
-  change: number;
-  balance: number;
-  used: number;
   jobId: string | null;
-  actor: string;
-  reason: string;
 }
 
-interface AccountStatementFields {
+export interface AccountStatement {
   opening: number;
   closing: number;
-  movements: MovementFields[];
+  movements: Movement[];
 }
 
-interface StatementFields {
+/** The statement of a user in a project, in the units of the ledger: seconds and bytes. */
+export interface Statement {
   user: string;
   hpc: string;
+  /** The unit that the system charges for. */
   charge: ChargeUnit;
   project: string;
   from: number;
   to: number;
-  time: AccountStatementFields & { perDay: number; runsOutAt: number | null };
-  space: AccountStatementFields;
+  time: AccountStatement & BurnRate;
+  space: AccountStatement;
 }
 
-export function publicStatement(statement: StatementFields): Static<typeof StatementSchema> {
+export function publicStatement(statement: Statement): Static<typeof StatementSchema> {
   const { time, space } = statement;
   return {
     user: statement.user,
@@ -133,7 +129,7 @@ export function publicStatement(statement: StatementFields): Static<typeof State
 }
 
 function publicAccountStatement(
-  account: AccountStatementFields,
+  account: AccountStatement,
   unit: Static<typeof StatementSchema>['space']['unit'],
   size: number,
 ) {

@@ -44,7 +44,7 @@ export type CallerRequest<Route extends string = string, Query extends TProperti
   Query
 > & { caller: Caller };
 
-/** What the server needs to serve requests. Everything that is declared here is checked before the handler runs. */
+/** The part of a declaration that the server needs to serve requests. Everything that is declared here is checked before the handler runs. */
 interface RouteOptions<
   Route extends string = string,
   A extends Access = Access,
@@ -85,7 +85,7 @@ interface OperationOptions<R extends string, A extends Access, Q extends TProper
   responses: Responses;
   /** Headers that the handler checks itself, because the rules depend on more than the request. */
   checkedHeaders?: TProperties;
-  /** What a public operation checks itself: a bearer token of its own, or the session of a browser. */
+  /** The credential that a public operation checks itself: a bearer token of its own, or the session of a browser. */
   checks?: 'bearer' | 'session';
 }
 

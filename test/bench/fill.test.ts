@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fillDatabase } from '../../bench/fill.ts';
 import { toHpcSystems } from '../../src/config/hpc-systems.ts';
-import { toJobJson } from '../../src/contract/job.ts';
+import { publicJob } from '../../src/contract/job.ts';
 import { hashToken } from '../../src/services/identity/tokens.ts';
 import { findTokenByHash } from '../../src/store/identity/tokens.ts';
 import { toJobRecord } from '../../src/store/jobs/jobs.ts';
@@ -29,7 +29,7 @@ describe('the fill of the benchmarks', () => {
     for (const row of rows) {
       const stages = systems.get(row.hpc)?.stages;
       assert.ok(stages);
-      assert.equal(row.public_json, toJobJson(toJobRecord(row), stages));
+      assert.equal(row.public_json, publicJob(toJobRecord(row), stages).json);
     }
     for (const { id, token } of users) {
       assert.equal((await findTokenByHash(db, hashToken(token)))?.userId, id);

@@ -4,7 +4,7 @@ import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import Type from 'typebox';
 import { createJsonWriter, stageSchema } from '../../src/contract/fields.ts';
-import { type JobFields, JobSchema, toJobJson } from '../../src/contract/job.ts';
+import { type JobFields, JobSchema, publicJob } from '../../src/contract/job.ts';
 import { type QuotaFields, QuotaSchema, toQuotaJson } from '../../src/contract/quota.ts';
 import type { AccountBalance } from '../../src/domain/accounting/settlement.ts';
 import type { JobEnd, Outcome } from '../../src/domain/jobs/job.ts';
@@ -56,7 +56,7 @@ describe('createJsonWriter', () => {
   });
 });
 
-describe('toJobJson', () => {
+describe('publicJob', () => {
   const accepted: JobFields = {
     id: 7,
     jobId: '0F8FAD5B-D9CB-469F-A165-70867728950E',
@@ -77,7 +77,7 @@ describe('toJobJson', () => {
 
   test('matches the example of the API contract byte for byte', () => {
     assert.equal(
-      toJobJson(accepted, batchSystem.stages),
+      publicJob(accepted, batchSystem.stages).json,
       '{"id":7,"job_id":"0F8FAD5B-D9CB-469F-A165-70867728950E","owner":"301330","project":1,"project_hpc":"HPC_ONE",' +
         '"project_name":"proj_hpc_one_01","title":"Title","runtime":2.0,"stage":"QUEUED","terminal_stage":false,' +
         '"failed":false,"init_date":"2026-01-31T12:00:00Z","end_date":null}',
@@ -86,8 +86,8 @@ describe('toJobJson', () => {
 
   test('uses the stage names of the system', () => {
     const toolJob = { ...accepted, project: { id: 2, hpc: 'hpc_two', name: 'proj_hpc_two_01' } };
-    assert.equal(JSON.parse(toJobJson(toolJob, toolSystem().stages)).stage, 'QUEUE');
-    const endedJson = toJobJson({ ...toolJob, status: { state: 'ended', ...end } }, toolSystem().stages);
+    assert.equal(JSON.parse(publicJob(toolJob, toolSystem().stages).json).stage, 'QUEUE');
+    const endedJson = publicJob({ ...toolJob, status: { state: 'ended', ...end } }, toolSystem().stages).json;
     const { stage, terminal_stage, failed, end_date, project_hpc } = JSON.parse(endedJson);
     assert.deepEqual(
       { stage, terminal_stage, failed, end_date, project_hpc },
@@ -103,7 +103,7 @@ describe('toJobJson', () => {
 
   test('distinguishes failure from success and cancellation, also for deleted jobs', () => {
     const publicFields = (outcome: Outcome, state: 'ended' | 'deleted') => {
-      const job = JSON.parse(toJobJson({ ...accepted, status: { state, ...end, outcome } }, batchSystem.stages));
+      const job = JSON.parse(publicJob({ ...accepted, status: { state, ...end, outcome } }, batchSystem.stages).json);
       return [job.stage, job.terminal_stage, job.failed];
     };
     assert.deepEqual(publicFields('timed_out', 'ended'), ['FAILED', true, true]);
@@ -117,7 +117,10 @@ describe('toJobJson', () => {
     const time = fc.integer({ min: 0, max: Date.UTC(2999, 0) });
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), runtime, time, fc.nat(), (title, runtimeHours, acceptedAt, id) => {
-        const json = toJobJson({ ...accepted, id, acceptedAt, request: { title, runtimeHours } }, batchSystem.stages);
+        const json = publicJob(
+          { ...accepted, id, acceptedAt, request: { title, runtimeHours } },
+          batchSystem.stages,
+        ).json;
         const job = JSON.parse(json);
         assert.ok(isJob(job), ajv.errorsText(isJob.errors));
         assert.deepEqual([job.title, job.runtime, job.id], [title, runtimeHours, id]);

@@ -56,19 +56,13 @@ export function callerOf(request: FastifyRequest): Caller {
   return request.caller;
 }
 
-export interface SignedIn {
-  caller: Caller & { sessionId: number };
-  /** The secret of the session. */
-  session: string;
-  /** For the forms of the page. */
-  formToken: string;
-}
+export type SignedIn = NonNullable<Awaited<ReturnType<typeof findSignedIn>>>;
 
-/** The user who is signed in in this browser, or null. For pages, which need no token. */
+/** The user who is signed in in this browser, with the secret of the session, or null. For pages, which need no token. */
 export async function findSignedIn(
   request: FastifyRequest,
   { browser, authenticate }: Pick<AuthenticationDeps, 'browser' | 'authenticate'>,
-): Promise<SignedIn | null> {
+) {
   const session = browser.cookieOf(request, 'session');
   if (session === undefined) return null;
   const caller = await authenticate(request).catch((error) => {

@@ -13,7 +13,7 @@ import { withoutNul } from './path-params.ts';
 const maxReportedErrors = 20;
 const maxNameLength = 64;
 
-/** What a route declares about its requests: see `RouteOptions` in http/operation.ts. */
+/** The part of a route's declaration that is about its requests: see `RouteOptions` in http/operation.ts. */
 interface RequestDeclaration {
   route: string;
   access: object | string;
@@ -179,7 +179,7 @@ const types: Record<string, string> = {
   object: 'must be an object',
 };
 
-/** What the keywords of a schema require. */
+/** The rule of each keyword of a schema, for a message. */
 const rules: Record<string, (params: Record<string, unknown>) => string | undefined> = {
   required: () => 'is required',
   additionalProperties: () => 'is not a known field',

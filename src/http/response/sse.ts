@@ -12,8 +12,6 @@ export interface ServerSentEvent {
   data: string;
 }
 
-/** Proxies and clients close a connection that is silent for a minute. */
-const defaultHeartbeatMs = 15_000;
 /** Clients wait this long before they reconnect. */
 const retryMs = 1000;
 
@@ -30,13 +28,14 @@ export function formatEvent({ id, event, data }: ServerSentEvent): string {
 /**
  * Sends server-sent events until the source ends. The source must end soon after its signal is aborted: the client has
  * disconnected, or `ending` is aborted: the server is closing, for example. The next event is read only when the client has
- * taken the previous ones, so a slow client needs little memory.
+ * taken the previous ones, so a slow client needs little memory. Heartbeats keep proxies and clients from closing a connection
+ * that is silent for a minute.
  */
 export function sendEvents(
   reply: FastifyReply,
   ending: AbortSignal,
   source: (signal: AbortSignal) => AsyncIterable<ServerSentEvent>,
-  heartbeatMs = defaultHeartbeatMs,
+  heartbeatMs: number,
 ): FastifyReply {
   reply
     .header('content-type', 'text/event-stream')

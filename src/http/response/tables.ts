@@ -37,7 +37,7 @@ export function describeTable(
     schema: Type.String({ description: `Columns: ${columns.join(', ')}.` }),
     example: `${columns.join(',')}\r\n`,
   };
-  const lines = { schema: Type.String({ description: 'One JSON object a line.' }), example: '{}\n' };
+  const lines = { schema: Type.String({ description: 'One JSON object per line.' }), example: '{}\n' };
   const content = { 'application/json': { schema }, 'text/csv': csv };
   return { description, content: ndjson ? { ...content, 'application/x-ndjson': lines } : content };
 }
@@ -50,11 +50,6 @@ export function tableFormat(request: FastifyRequest): Format {
   if (format !== undefined) return format;
   if (/^text\/csv\b/.test(accept)) return 'csv';
   return /^application\/x-ndjson\b/.test(accept) ? 'ndjson' : 'json';
-}
-
-export function sendCsv(reply: FastifyReply, rows: readonly Row[], columns: readonly string[]): FastifyReply {
-  const text = formatLine(columns) + rows.map((row) => formatRow(row, columns)).join('');
-  return reply.header('content-type', contentTypes.csv).send(Buffer.from(text));
 }
 
 /** Sends rows in the wanted format. Other requests are handled between two batches. */

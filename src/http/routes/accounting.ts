@@ -7,14 +7,14 @@ import { type CallerRequest, json, operation, operations, others, own, type Rout
 import { optionalTime, toTimeRange } from '../request/list-query.ts';
 import { scopeQuery, toProject, toScope } from '../request/path-params.ts';
 import { payloadHeader, submissionHeaders } from '../request/submission.ts';
-import { describeTable, formatQuery, sendBatches, sendCsv, tableFormat } from '../response/tables.ts';
+import { describeTable, formatQuery, sendBatches, tableFormat } from '../response/tables.ts';
 import type { RouteContext } from './context.ts';
 
-const ofUser = 'The caps of the user, and the pools of the projects.';
-const accounts = {
-  description: 'Granted, held, used and available time of the current period, and space.',
+const accounts = (which: string) => ({
+  description: `Granted, held, used and available time of the current period, and space. ${which}`,
   responses: { 200: json(Type.Array(ProjectAccountSchema), 'The accounts, by project.') },
-};
+});
+const accountsOfUser = accounts('The caps of the user, and the pools of the projects.');
 
 const quote = {
   access: own('quotas.read'),
@@ -62,7 +62,7 @@ export function accountingOperations({ accounting, access }: RouteContext) {
     const rows = (['time', 'space'] as const).flatMap((name) =>
       statement[name].movements.map((movement) => ({ ...movement, resource: name, unit: statement[name].unit })),
     );
-    return sendCsv(reply, rows, movementColumns);
+    return sendBatches(request, reply, [rows], movementColumns);
   };
 
   const sendUsage = async (request: RouteRequest<string, typeof usageQuery>, reply: FastifyReply, owner: Owner) =>
@@ -73,24 +73,21 @@ export function accountingOperations({ accounting, access }: RouteContext) {
       route: 'GET /accounts/',
       access: own('quotas.read'),
       summary: 'Your accounts on all systems',
-      ...accounts,
-      description: `${accounts.description} ${ofUser}`,
+      ...accountsOfUser,
       handler: ({ caller }) => accounting.listAccountsOfUser(caller.userId),
     }),
     listAccountsOfUser: operation({
       route: 'GET /admin/accounts/{user_id}/',
       access: others('quotas.read'),
       summary: 'Accounts of a user on all systems',
-      ...accounts,
-      description: `${accounts.description} ${ofUser}`,
+      ...accountsOfUser,
       handler: async ({ params }) => accounting.listAccountsOfUser(await access.requireUser(params.user_id)),
     }),
     listAccountsOfProject: operation({
       route: 'GET /admin/projects/{hpc}/{project_name}/accounts/',
       access: others('quotas.read'),
       summary: 'Accounts of a project',
-      ...accounts,
-      description: `${accounts.description} The pools, and the caps of all members, also of former ones.`,
+      ...accounts('The pools, and the caps of all members, including former ones.'),
       handler: ({ params }) => accounting.listAccountsOfProject(toProject(params)),
     }),
 

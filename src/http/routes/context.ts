@@ -37,7 +37,7 @@ export interface Services {
   clients: ClientPackages;
 }
 
-/** What the handlers of routes use. Each takes its part. */
+/** Everything that handlers of routes use. Each takes its part. */
 export interface RouteContext extends Services, AuthenticationDeps {
   openRequests: OpenRequests;
   accessWatch: AccessWatch;

@@ -60,7 +60,7 @@ const keepAliveMs = 30_000;
 type LogRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/', typeof logQuery>;
 
 /** Reads the standard output and standard error of jobs, and follows them while the jobs run. */
-export function logOperations({ files, accessWatch, openRequests, closing }: RouteContext) {
+export function logOperations({ files, accessWatch, openRequests, closing, heartbeatMs }: RouteContext) {
   const sendLog = async (request: LogRequest, reply: FastifyReply, owner: Owner) => {
     const { caller, params, query, headers, method } = request;
     const { stream, offset } = query;
@@ -85,7 +85,7 @@ export function logOperations({ files, accessWatch, openRequests, closing }: Rou
     // 204 tells an EventSource not to reconnect.
     if (lastEventId !== undefined && output.isComplete && from >= output.size) return reply.code(204).send();
     const isWhole = () => !signal.aborted && (follows || output.isComplete);
-    return sendEvents(reply, closing, () => toLogEvents(chunks(), from, isWhole));
+    return sendEvents(reply, closing, () => toLogEvents(chunks(), from, isWhole), heartbeatMs);
   };
 
   return operations('jobs', {

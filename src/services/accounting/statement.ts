@@ -1,5 +1,5 @@
-import { type BurnRate, calculateBurnRate } from '../../domain/accounting/burn-rate.ts';
-import type { ChargeUnit } from '../../domain/accounting/price.ts';
+import type { AccountStatement, Statement } from '../../contract/statement.ts';
+import { calculateBurnRate } from '../../domain/accounting/burn-rate.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import type { Resource } from '../../store/database/tables.ts';
@@ -11,26 +11,6 @@ import {
   type StatementRange,
 } from '../../store/ledger/statements.ts';
 import { type PathScope, requireProject, requireSystem, type Systems } from '../scope.ts';
-
-export interface AccountStatement {
-  opening: number;
-  closing: number;
-  movements: (MovementRecord & { balance: number })[];
-}
-
-export interface Statement {
-  user: string;
-  hpc: string;
-  /** The unit that the system charges for. */
-  charge: ChargeUnit;
-  project: string;
-  from: number;
-  to: number;
-  /** In seconds. */
-  time: AccountStatement & BurnRate;
-  /** In bytes. */
-  space: AccountStatement;
-}
 
 /** Every movement on a user's accounts in a project, with the balance after each. */
 export async function readStatement(

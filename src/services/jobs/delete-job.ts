@@ -1,5 +1,5 @@
 import { toJobReference } from '../../contract/event.ts';
-import { publicJob, toJobJson } from '../../contract/job.ts';
+import { publicJob } from '../../contract/job.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { isTerminal } from '../../domain/jobs/job.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
@@ -68,7 +68,7 @@ export async function deleteFiles(
 ): Promise<string> {
   const stageNames = requireSystem(systems, job.project.hpc).stages;
   const { status } = job;
-  if (status.state !== 'ended' && status.state !== 'deleted') return toJobJson(job, stageNames);
+  if (status.state !== 'ended' && status.state !== 'deleted') return publicJob(job, stageNames).json;
   const next = { ...status, state: 'deleted' } as const;
   const deletedJob = publicJob({ ...job, status: next }, stageNames);
   const at = now();

@@ -11,7 +11,7 @@ import { until } from '../../support/until.ts';
 
 type Source = (over: AbortSignal) => AsyncIterable<ServerSentEvent>;
 
-async function serve(t: TestContext, source: Source, heartbeatMs?: number) {
+async function serve(t: TestContext, source: Source, heartbeatMs = 15_000) {
   const app = fastify({ keepAliveTimeout: 50 });
   const closing = closingSignal(app);
   app.get('/', (_request, reply) => sendEvents(reply, closing, source, heartbeatMs));
