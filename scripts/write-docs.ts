@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ConfigSchema } from '../src/config/schema.ts';
 import { engines } from '../src/engines/registry.ts';
-import { errorReference } from '../src/http/openapi/error-reference.ts';
+import { errorReference } from '../src/http/openapi/docs-page.ts';
 import { clientFiles } from './client-types.ts';
 import { commandLineReference } from './command-line-reference.ts';
 import { metricsReference } from './metrics-reference.ts';

@@ -2,6 +2,7 @@ import Type from 'typebox';
 import { siteRoles } from '../domain/identity/policy.ts';
 import {
   namedObject,
+  nullableInteger,
   nullableString,
   nullableTimestamp,
   patterns,
@@ -169,8 +170,8 @@ export const AuditSchema = namedObject(
     at: timestamp,
     actor: Type.String({ description: 'The user, or the name that a command was given.' }),
     address: nullableString('The IP address of the actor. Null on the command line.'),
-    token_id: Type.Union([Type.Integer(), Type.Null()], { description: 'The token of Bursar that was used.' }),
-    session_id: Type.Union([Type.Integer(), Type.Null()], { description: 'The session that was used.' }),
+    token_id: nullableInteger('The token of Bursar that was used.'),
+    session_id: nullableInteger('The session that was used.'),
     request_id: nullableString('The X-Request-Id of the request.'),
     action: Type.String(),
     subject: Type.String(),

@@ -74,7 +74,7 @@ export function openApiDocument(
 }
 
 /**
- * Moves schemas with a name to the components, so that generated clients have a type for each of them. TypeBox schemas are JSON
+ * Leaves out what is undefined, and moves schemas with a name to the components, so that generated clients have a type for each of them. TypeBox schemas are JSON
  * Schema, as OpenAPI 3.1 has it: nothing else differs.
  */
 function withReferences(document: { components: { schemas: object } }, stage: TSchema): object {
@@ -105,10 +105,9 @@ function toOperation(operation: Operation, example: ExampleSystem | undefined): 
     tags: [tag],
     description,
     requestBody: toRequestBody(operation),
-    ...(parameters.length > 0 && { parameters }),
-    ...(typeof access === 'object' && { 'x-action': access.action }),
-    ...(!needsToken(operation) && { security: [] }),
-    ...(checks === 'session' && { security: [{ session: [] }] }),
+    parameters: parameters.length > 0 ? parameters : undefined,
+    'x-action': typeof access === 'object' ? access.action : undefined,
+    security: needsToken(operation) ? (checks === 'session' ? [{ session: [] }] : undefined) : [],
     responses: {
       ...Object.fromEntries(
         Object.entries(operation.responses).map(([status, response]) => [status, toResponse(response)]),
@@ -137,10 +136,11 @@ function toResponse(response: TSchema | ResponseDescription): JsonObject {
     return toResponse({ description: 'Success.', content: { 'application/json': { schema: response } } });
   const { description, headers = [], content } = response;
   const media = Object.entries(content).map(([type, { schema, example }]) => [type, toMedia(schema, example)] as const);
+  const isEmpty = media.length === 0;
   return {
     description,
     headers: toHeaderReferences(headers),
-    ...(media.length > 0 && { content: Object.fromEntries(media) }),
+    content: isEmpty ? undefined : Object.fromEntries(media),
   };
 }
 
@@ -151,7 +151,7 @@ const isDescription = (response: TSchema | ResponseDescription): response is Res
 function toMedia(schema: TSchema, given?: unknown): JsonObject {
   const example = given ?? exampleOf(schema);
   const shown = '$id' in schema ? schema : { ...schema, examples: undefined };
-  return { schema: shown, ...(example !== undefined && { example }) };
+  return { schema: shown, example };
 }
 
 /** The example of a schema, or of the items of a list. */

@@ -61,11 +61,10 @@ export function toParameters(operation: Operation, example: ExampleSystem | unde
   function toParameter(place: string, name: string, schema: TSchema, required: boolean): JsonObject {
     const { description, examples, contentMediaType, contentSchema, ...rest } = schema as JsonObject;
     const value = (examples as unknown[] | undefined)?.[0] ?? exampleValue(name, example);
-    const common = { in: place, name, required, ...(description !== undefined && { description }) };
-    const shown = value !== undefined && { example: value };
-    if (contentMediaType === undefined) return { ...common, ...shown, schema: rest };
+    const common = { in: place, name, required, description };
+    if (contentMediaType === undefined) return { ...common, example: value, schema: rest };
     // A text that contains JSON is a parameter with `content` in OpenAPI.
-    return { ...common, content: { [String(contentMediaType)]: { schema: contentSchema, ...shown } } };
+    return { ...common, content: { [String(contentMediaType)]: { schema: contentSchema, example: value } } };
   }
 }
 

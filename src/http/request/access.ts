@@ -92,7 +92,8 @@ export async function authorize(
   const isManager =
     decision.kind === 'managers_only' && project !== undefined && (await access.isManager(caller.userId, project));
   if (!isManager) {
-    const isUnnamed = project === undefined && takesProject(request);
+    const { query = {} } = request.routeOptions.config.route ?? {};
+    const isUnnamed = project === undefined && 'project_name' in query;
     throw roleMissing(decision.roles, decision.kind !== 'managers_only' ? 'none' : isUnnamed ? 'unnamed' : 'named');
   }
   if (decision.missingScope !== undefined) throw scopeMissing(decision.missingScope);
@@ -122,11 +123,6 @@ function scopeMissing(scope: TokenScope): BursarError {
   return new BursarError('insufficient_scope', message, { details: { scope } });
 }
 
-/** Whether the query of the route can name a project. */
-function takesProject(request: FastifyRequest): boolean {
-  return 'project_name' in (request.routeOptions.config.route?.query ?? {});
-}
-
 /** `unnamed`: managers are allowed if the request names their project, and this one names none. */
 function roleMissing(roles: readonly SiteRole[], managers: 'none' | 'named' | 'unnamed'): BursarError {
   const forManagers = managers !== 'none';
@@ -135,12 +131,10 @@ function roleMissing(roles: readonly SiteRole[], managers: 'none' | 'named' | 'u
     managers === 'unnamed'
       ? 'A manager names the project, with its system: hpc and project_name.'
       : 'Ask an administrator for the role.';
-  const message = `This request is for ${formatList(allowed)}. ${advice}`;
+  const message = `This request is for ${new Intl.ListFormat('en-GB').format(allowed)}. ${advice}`;
   const required = [...roles, ...(forManagers ? ['project_manager'] : [])].join(' ');
   return new BursarError('forbidden', message, { details: { required_role: required } });
 }
-
-const formatList = (words: readonly string[]) => words.join(', ').replace(/, (?=[^,]*$)/, ' and ');
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -49,7 +49,6 @@ export const headerComponents = () =>
   Object.fromEntries(
     Object.entries(responseHeaders).map(([name, header]) => {
       const { description, examples, ...schema } = header as TSchema & { description?: string; examples?: unknown[] };
-      const example = examples?.[0];
-      return [name, { ...(description && { description }), schema, ...(example !== undefined && { example }) }];
+      return [name, { description, schema, example: examples?.[0] }];
     }),
   );

@@ -66,7 +66,9 @@ export async function sendBatches(
     csv: (row) => formatRow(row, columns),
     ndjson: (row) => `${JSON.stringify(row)}\n`,
   };
-  const iterator = iterate(batches);
+  const iterator = (async function* () {
+    yield* batches;
+  })();
   // An error before the first rows is sent as a problem.
   let next = await iterator.next();
 
@@ -83,10 +85,6 @@ export async function sendBatches(
   }
   reply.header('content-type', contentTypes[format]);
   return reply.send(Readable.from(text(), { objectMode: false }));
-}
-
-async function* iterate<T>(items: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T> {
-  yield* items;
 }
 
 /** CSV: RFC 4180. */

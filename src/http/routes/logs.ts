@@ -76,7 +76,13 @@ export function logOperations({ files, accessWatch, openRequests, closing, heart
       throw new BursarError('range_not_satisfiable', message);
     }
     const checkAccess = accessWatch.createCheck(request);
-    const chunks = () => (follows ? withAccessCheck(output.follow(from), checkAccess) : output.read(from));
+    async function* chunks() {
+      for await (const chunk of follows ? output.follow(from) : output.read(from)) {
+        // Ends with an error if the caller may no longer read the log.
+        if (follows) await checkAccess();
+        yield chunk;
+      }
+    }
     if (!/\btext\/event-stream\b/.test(headers.accept ?? '')) {
       // A client reads the length by HEAD, and begins near the end of a long log.
       if (method === 'HEAD' && !follows) reply.header('content-length', output.size - from);
@@ -106,23 +112,6 @@ export function logOperations({ files, accessWatch, openRequests, closing, heart
   });
 }
 
-/** Ends with an error if the caller may no longer read the log. */
-async function* withAccessCheck(
-  chunks: AsyncIterable<Buffer>,
-  checkAccess: () => Promise<unknown>,
-): AsyncGenerator<Buffer> {
-  for await (const chunk of chunks) {
-    await checkAccess();
-    yield chunk;
-  }
-}
-
-/** Closes the connection. HTTP/1.0 has no chunks, so that only a reset shows that the end is missing. */
-function cutOff({ raw, request }: FastifyReply): void {
-  if (request.raw.httpVersion === '1.0') raw.socket?.resetAndDestroy();
-  else raw.socket?.destroySoon();
-}
-
 /**
  * Sends text. If the signal is aborted before the end, because the server is closing, the connection is closed without the
  * end of the response: otherwise the client would mistake a part of the log for the whole.
@@ -138,7 +127,10 @@ function sendText(reply: FastifyReply, chunks: () => AsyncIterable<Buffer>, sign
     // Sent at once: the job may write nothing for hours.
     reply.raw.flushHeaders();
     yield* chunks();
-    if (signal.aborted) cutOff(reply);
+    if (!signal.aborted) return;
+    // HTTP/1.0 has no chunks, so that only a reset shows that the end is missing.
+    if (reply.request.raw.httpVersion === '1.0') reply.raw.socket?.resetAndDestroy();
+    else reply.raw.socket?.destroySoon();
   }
   return reply.send(Readable.from(bytes(), { objectMode: false }));
 }

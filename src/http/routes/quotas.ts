@@ -1,23 +1,97 @@
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
+import { ProjectAccountSchema, QuoteSchema, UsageSchema } from '../../contract/ledger.ts';
 import { QuotaSchema } from '../../contract/quota.ts';
+import { MovementSchema, StatementSchema } from '../../contract/statement.ts';
 import type { Owner, PathScope } from '../../services/scope.ts';
-import { operation, operations, others, own, type RouteRequest, versioned } from '../operation.ts';
+import {
+  type CallerRequest,
+  json,
+  operation,
+  operations,
+  others,
+  own,
+  type RouteRequest,
+  versioned,
+} from '../operation.ts';
+import { optionalTime, toTimeRange } from '../request/list-query.ts';
 import { scopeQuery, toProject, toScope } from '../request/path-params.ts';
+import { payloadHeader, submissionHeaders } from '../request/submission.ts';
 import { sendVersioned } from '../response/send.ts';
+import { describeTable, formatQuery, sendBatches, tableFormat } from '../response/tables.ts';
 import type { RouteContext } from './context.ts';
 
-const description = '`time_left` is in seconds of the charging unit of the system, `space_left` in KB (1,000 bytes).';
-const quotaList = { description, responses: versioned(Type.Array(QuotaSchema), 'The quotas, by descending project.') };
-const oneQuota = { description, responses: versioned(QuotaSchema, 'The quota.') };
+const quotaDescription =
+  '`time_left` is in seconds of the charging unit of the system, `space_left` in KB (1,000 bytes).';
+const quotaList = {
+  description: quotaDescription,
+  responses: versioned(Type.Array(QuotaSchema), 'The quotas, by descending project.'),
+};
+const oneQuota = { description: quotaDescription, responses: versioned(QuotaSchema, 'The quota.') };
 
-/** The caller's own quotas (4.3 of the interface); for administrators those of a user (4.4) and of all users. */
+const accounts = (which: string) => ({
+  description: `Granted, held, used and available time of the current period, and space. ${which}`,
+  responses: { 200: json(Type.Array(ProjectAccountSchema), 'The accounts, by project.') },
+});
+const accountsOfUser = accounts('The caps of the user, and the pools of the projects.');
+
+const quote = {
+  access: own('quotas.read'),
+  summary: 'Read the cost of a job and whether it would be accepted',
+  description: 'Takes the same Payload header as a submission. Nothing is submitted or reserved.',
+  checkedHeaders: payloadHeader,
+  responses: { 200: json(QuoteSchema, 'The cost, and whether the job would be accepted.') },
+};
+
+const movementColumns = ['resource', 'unit', ...Object.keys(MovementSchema.properties)];
+const rangeQuery = {
+  from: optionalTime('Start, ISO 8601. Default: the first movement.'),
+  to: optionalTime('End, ISO 8601, exclusive. Default: now.'),
+  ...formatQuery,
+};
+const statement = {
+  description: 'The balances at the start and the end of the period, and every movement between them.',
+  query: rangeQuery,
+  responses: { 200: describeTable(StatementSchema, 'The movements of time and space.', movementColumns) },
+};
+
+const usageColumns = Object.keys(UsageSchema.properties);
+const usageQuery = { ...scopeQuery, ...formatQuery };
+const usage = {
+  description: 'Charged time minus refunds, and the number of jobs that ended.',
+  query: usageQuery,
+  responses: { 200: describeTable(Type.Array(UsageSchema), 'One row for each project and month.', usageColumns) },
+};
+
+/** Quotas (4.3 and 4.4 of the interface), accounts, quotes, statements and usage. */
 export function quotaOperations({ accounting, access }: RouteContext) {
-  const list = async (request: RouteRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
+  const sendQuotas = async (request: RouteRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
     sendVersioned(request, reply, owner, await accounting.listQuotas(owner, scope));
 
-  const read = async (request: RouteRequest<'/{hpc}/{project_name}/'>, reply: FastifyReply, userId: string) =>
+  const sendQuota = async (request: RouteRequest<'/{hpc}/{project_name}/'>, reply: FastifyReply, userId: string) =>
     sendVersioned(request, reply, userId, await accounting.readQuota(userId, toProject(request.params)));
+
+  const readQuote = (request: CallerRequest<'/{hpc}/'>) =>
+    accounting.quote({
+      actor: request.caller,
+      scope: toScope(request.params),
+      headers: submissionHeaders(request),
+      idempotency: request.idempotency,
+    });
+
+  type StatementRequest = RouteRequest<'/{hpc}/{project_name}/', typeof rangeQuery>;
+  const sendStatement = async (request: StatementRequest, reply: FastifyReply, userId: string) => {
+    const { params, query } = request;
+    const statement = await accounting.statement(userId, toProject(params), toTimeRange(query));
+    if (tableFormat(request) !== 'csv') return statement;
+    const rows = (['time', 'space'] as const).flatMap((name) =>
+      statement[name].movements.map((movement) => ({ ...movement, resource: name, unit: statement[name].unit })),
+    );
+    return sendBatches(request, reply, [rows], movementColumns);
+  };
+
+  const sendUsage = async (request: RouteRequest<string, typeof usageQuery>, reply: FastifyReply, owner: Owner) =>
+    sendBatches(request, reply, await accounting.usage(owner, toScope(request.query)), usageColumns);
 
   return operations('quotas', {
     listQuotas: operation({
@@ -25,21 +99,21 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       access: own('quotas.read'),
       summary: 'Your quotas on all systems',
       ...quotaList,
-      handler: (request, reply) => list(request, reply, request.caller.userId, {}),
+      handler: (request, reply) => sendQuotas(request, reply, request.caller.userId, {}),
     }),
     listQuotasOnSystem: operation({
       route: 'GET /quotas/{hpc}/',
       access: own('quotas.read'),
       summary: 'Your quotas on one system',
       ...quotaList,
-      handler: (request, reply) => list(request, reply, request.caller.userId, toScope(request.params)),
+      handler: (request, reply) => sendQuotas(request, reply, request.caller.userId, toScope(request.params)),
     }),
     getQuota: operation({
       route: 'GET /quotas/{hpc}/{project_name}/',
       access: own('quotas.read'),
       summary: 'Your quota in one project',
       ...oneQuota,
-      handler: (request, reply) => read(request, reply, request.caller.userId),
+      handler: (request, reply) => sendQuota(request, reply, request.caller.userId),
     }),
 
     listQuotasOfUser: operation({
@@ -47,7 +121,8 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       access: others('quotas.read'),
       summary: 'Quotas of a user on all systems',
       ...quotaList,
-      handler: async (request, reply) => list(request, reply, await access.requireUser(request.params.user_id), {}),
+      handler: async (request, reply) =>
+        sendQuotas(request, reply, await access.requireUser(request.params.user_id), {}),
     }),
     listQuotasOnSystemOfUser: operation({
       route: 'GET /admin/quotas/{user_id}/{hpc}/',
@@ -55,14 +130,14 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       summary: 'Quotas of a user on one system',
       ...quotaList,
       handler: async (request, reply) =>
-        list(request, reply, await access.requireUser(request.params.user_id), toScope(request.params)),
+        sendQuotas(request, reply, await access.requireUser(request.params.user_id), toScope(request.params)),
     }),
     getQuotaOfUser: operation({
       route: 'GET /admin/quotas/{user_id}/{hpc}/{project_name}/',
       access: others('quotas.read'),
       summary: 'Quota of a user in one project',
       ...oneQuota,
-      handler: async (request, reply) => read(request, reply, await access.requireUser(request.params.user_id)),
+      handler: async (request, reply) => sendQuota(request, reply, await access.requireUser(request.params.user_id)),
     }),
     listQuotasOfAllUsers: operation({
       route: 'GET /admin/quotas/',
@@ -70,7 +145,78 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       summary: 'Quotas of all users',
       ...quotaList,
       query: scopeQuery,
-      handler: (request, reply) => list(request, reply, undefined, toScope(request.query)),
+      handler: (request, reply) => sendQuotas(request, reply, undefined, toScope(request.query)),
+    }),
+
+    listAccounts: operation({
+      route: 'GET /accounts/',
+      access: own('quotas.read'),
+      summary: 'Your accounts on all systems',
+      ...accountsOfUser,
+      handler: ({ caller }) => accounting.listAccountsOfUser(caller.userId),
+    }),
+    listAccountsOfUser: operation({
+      route: 'GET /admin/accounts/{user_id}/',
+      access: others('quotas.read'),
+      summary: 'Accounts of a user on all systems',
+      ...accountsOfUser,
+      handler: async ({ params }) => accounting.listAccountsOfUser(await access.requireUser(params.user_id)),
+    }),
+    listAccountsOfProject: operation({
+      route: 'GET /admin/projects/{hpc}/{project_name}/accounts/',
+      access: others('quotas.read'),
+      summary: 'Accounts of a project',
+      ...accounts('The pools, and the caps of all members, including former ones.'),
+      handler: ({ params }) => accounting.listAccountsOfProject(toProject(params)),
+    }),
+
+    getQuote: operation({
+      route: 'POST /quotes/{hpc}/',
+      ...quote,
+      handler: readQuote,
+    }),
+    getQuoteInProject: operation({
+      route: 'POST /quotes/{hpc}/{project_name}/',
+      ...quote,
+      handler: readQuote,
+    }),
+
+    getStatement: operation({
+      route: 'GET /quotas/{hpc}/{project_name}/statement/',
+      access: own('quotas.read'),
+      summary: 'Your statement: every movement of time and space',
+      ...statement,
+      handler: (request, reply) => sendStatement(request, reply, request.caller.userId),
+    }),
+    getStatementOfUser: operation({
+      route: 'GET /admin/quotas/{user_id}/{hpc}/{project_name}/statement/',
+      access: others('quotas.read'),
+      summary: 'Statement of a user: every movement of time and space',
+      ...statement,
+      handler: async (request, reply) =>
+        sendStatement(request, reply, await access.requireUser(request.params.user_id)),
+    }),
+
+    getUsage: operation({
+      route: 'GET /usage/',
+      access: own('quotas.read'),
+      summary: 'Your usage by project and month',
+      ...usage,
+      handler: (request, reply) => sendUsage(request, reply, request.caller.userId),
+    }),
+    getUsageOfUser: operation({
+      route: 'GET /admin/usage/{user_id}/',
+      access: others('quotas.read'),
+      summary: 'Usage of a user by project and month',
+      ...usage,
+      handler: async (request, reply) => sendUsage(request, reply, await access.requireUser(request.params.user_id)),
+    }),
+    getUsageOfAllUsers: operation({
+      route: 'GET /admin/usage/',
+      access: others('quotas.read'),
+      summary: 'Usage of all users by project and month',
+      ...usage,
+      handler: (request, reply) => sendUsage(request, reply, undefined),
     }),
   });
 }

@@ -21,7 +21,6 @@ import { readPathParams } from '../request/path-params.ts';
 import { createRequestChecks, type RequestCheck } from '../request/validation.ts';
 import { sendJson } from '../response/send.ts';
 import { accountOperations } from './account.ts';
-import { accountingOperations } from './accounting.ts';
 import { administrationOperations } from './administration.ts';
 import { auditOperations } from './audit.ts';
 import { clientOperations } from './clients.ts';
@@ -116,7 +115,6 @@ function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: Aut
     ...logOperations(context),
     ...fileOperations(context),
     ...quotaOperations(context),
-    ...accountingOperations(context),
     ...systemOperations(context),
     ...eventOperations(context),
     ...webhookOperations(context),

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
+import { nullableString } from '../../contract/fields.ts';
 import { SignInOptionsSchema } from '../../contract/oauth.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { SignInIssuer } from '../../services/identity/openid-sign-in.ts';
@@ -13,9 +14,7 @@ const returnTo = Type.Optional(Type.String({ maxLength: 2000 }));
 
 const SignedOut = Type.Object(
   {
-    sign_out_url: Type.Union([Type.String(), Type.Null()], {
-      description: 'Address at which the user signs out at the OpenID provider.',
-    }),
+    sign_out_url: nullableString('Address at which the user signs out at the OpenID provider.'),
   },
   { additionalProperties: false, examples: [{ sign_out_url: null }] },
 );

@@ -7,16 +7,9 @@ import { startPage } from '../request/browser.ts';
 import { sendStaticFile } from '../response/static-file.ts';
 
 /** Scripts, styles and data from this server only. Previews of images are read by the page and shown as blobs. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' blob:",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join('; ');
+const contentSecurityPolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; form-action 'self'; " +
+  "frame-ancestors 'none'; base-uri 'none'";
 
 /**
  * Serves the web page. It needs no session: the page itself has no data, and asks the user to sign in. `folder` is null if the

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
@@ -91,4 +91,27 @@ function toParseError(cause: NodeJS.ErrnoException): BursarError {
   }
   const message = 'This is not a well-formed HTTP request. See /docs/ for examples.';
   return new BursarError('bad_request', message, { cause });
+}
+
+const maxDrainBytes = 256_000_000;
+
+/**
+ * Reads and discards the rest of the body of a rejected request, up to a time and a size limit. Many clients read the
+ * response only after they have sent everything, and would lose it if the connection were closed before.
+ */
+export async function drainBody(request: IncomingMessage, timeoutMs: number): Promise<void> {
+  if (request.complete || request.destroyed) return;
+  await new Promise<void>((resolve) => {
+    let bytes = 0;
+    const timer = setTimeout(resolve, timeoutMs);
+    const countBytes = (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > maxDrainBytes) resolve();
+    };
+    for (const event of ['end', 'close', 'error']) request.once(event, resolve);
+    request.on('data', countBytes);
+    request.resume();
+    request.once('close', () => clearTimeout(timer));
+    request.once('end', () => clearTimeout(timer));
+  });
 }

@@ -18,11 +18,10 @@ import type { Tracing } from '../../tracing/tracing.ts';
 import { createOpenRequests, limitConnections, type OpenRequestLimits } from '../limits/concurrency.ts';
 import { createRateLimits, type RateLimitSettings } from '../limits/rate-limits.ts';
 import { disconnectSlowReaders, type SlowReaderLimits } from '../limits/slow-readers.ts';
-import { drainBody } from '../request/drain-body.ts';
-import { maxJsonBytes, sendError, sendProblem, toRequestError } from '../response/send-error.ts';
+import { maxJsonBytes, sendError, sendProblem, toRequestError } from '../response/problem.ts';
 import { type RouteDeps, registerRoutes } from '../routes/register-routes.ts';
 import type { Certificate } from './certificate.ts';
-import { createConnectionErrorHandler, endWithProblem } from './connection-errors.ts';
+import { createConnectionErrorHandler, drainBody, endWithProblem } from './connection-errors.ts';
 import {
   createAccessLog,
   loggablePath,

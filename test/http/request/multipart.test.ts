@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { before, describe, test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { multipartFile } from '../../../src/http/request/multipart.ts';
+import { multipartFile } from '../../../src/http/request/submission.ts';
 import { boundary, formatForm, formatPart, formType, type Part } from '../bad-input/multipart.ts';
 import { createValidZip } from '../bad-input/valid-zip.ts';
 
