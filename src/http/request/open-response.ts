@@ -1,4 +1,4 @@
-import { setMaxListeners } from 'node:events';
+import { EventEmitter, setMaxListeners } from 'node:events';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
 import type { Topic } from '../../services/events/topic.ts';
@@ -13,7 +13,6 @@ export interface AccessWatchDeps {
   accessTopic: Pick<Topic, 'subscribe'>;
   /** Between two checks of an open response, for changes whose hint was missed. */
   intervalMs: number;
-  now(): number;
 }
 
 export type AccessWatch = ReturnType<typeof createAccessWatch>;
@@ -22,21 +21,10 @@ export type AccessWatch = ReturnType<typeof createAccessWatch>;
  * For responses that last: the token of the request may expire or be revoked meanwhile, and its owner may be disabled or lose a
  * role.
  */
-export function createAccessWatch({ authenticate, access, accessTopic, intervalMs, now }: AccessWatchDeps) {
-  /** The checks of the open responses, by user. */
-  const checksByUser = new Map<string, Set<() => void>>();
-  accessTopic.subscribe((userId) => {
-    for (const check of checksByUser.get(userId) ?? []) check();
-  });
-
-  function add(userId: string, check: () => void): () => void {
-    const checks = checksByUser.get(userId) ?? new Set();
-    checksByUser.set(userId, checks.add(check));
-    return () => {
-      checks.delete(check);
-      if (checks.size === 0 && checksByUser.get(userId) === checks) checksByUser.delete(userId);
-    };
-  }
+export function createAccessWatch({ authenticate, access, accessTopic, intervalMs }: AccessWatchDeps) {
+  /** Emits `user <id>` when the rights of a user may have become fewer. */
+  const changes = new EventEmitter().setMaxListeners(0);
+  accessTopic.subscribe((userId) => changes.emit(`user ${userId}`));
 
   /** Returns a function that rejects unless the token still belongs to the same user with the same rights. */
   function createCheck(request: FastifyRequest): () => Promise<void> {
@@ -64,16 +52,16 @@ export function createAccessWatch({ authenticate, access, accessTopic, intervalM
       check().catch((error) => {
         if (error instanceof BursarError && !error.transient) refused.abort();
       });
-    const remove = add(userId, run);
+    changes.on(`user ${userId}`, run);
     let timer: NodeJS.Timeout;
     const schedule = () => {
-      const untilExpiryMs = validUntil > now() ? validUntil - now() : Number.POSITIVE_INFINITY;
+      const untilExpiryMs = validUntil > Date.now() ? validUntil - Date.now() : Number.POSITIVE_INFINITY;
       const delayMs = Math.min(intervalMs, untilExpiryMs);
       timer = setTimeout(() => void run().finally(() => ended.aborted || schedule()), delayMs);
     };
     schedule();
     ended.addEventListener('abort', () => {
-      remove();
+      changes.off(`user ${userId}`, run);
       clearTimeout(timer);
     });
     return ended;

@@ -58,14 +58,10 @@ export function sendEvents(
       if (!frames.write(formatEvent(event))) await once(frames, 'drain', { signal });
     }
   }
-  writeEvents()
-    .catch((error) => {
-      if (!signal.aborted) throw error;
-    })
-    .then(
-      () => frames.end(),
-      (error) => frames.destroy(error),
-    );
+  writeEvents().then(
+    () => frames.end(),
+    (error) => (signal.aborted ? frames.end() : frames.destroy(error)),
+  );
   return reply.send(frames);
 }
 

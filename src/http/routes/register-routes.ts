@@ -105,7 +105,6 @@ function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: Aut
     access: services.access,
     accessTopic,
     intervalMs: heartbeatMs,
-    now: Date.now,
   });
   const closing = closingSignal(app);
   const context: RouteContext = { ...services, ...authentication, openRequests, accessWatch, heartbeatMs, closing };
