@@ -26,14 +26,12 @@ const memberRole = Type.Enum(['member', 'manager'], { description: 'A manager re
 
 const exampleGrant = { kind: 'top_up', resource: 'time', amount: 3600, reason: 'approved by the committee' };
 
-export const PoolGrantBody = requestBody({ kind, resource, amount, reason }, exampleGrant);
+const grantFields = { kind, resource, amount, reason };
+export const PoolGrantBody = requestBody(grantFields, exampleGrant);
 
 export const CapGrantBody = requestBody(
   {
-    kind,
-    resource,
-    amount,
-    reason,
+    ...grantFields,
     source: Type.Enum(['new', 'pool'], {
       default: 'new',
       description:

@@ -3,6 +3,7 @@ import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import type { Action, OthersAction, OwnAction, ResourceOwner } from '../domain/identity/policy.ts';
 import type { Caller } from '../services/identity/actor.ts';
 import type { Params } from './request/path-params.ts';
+import type { RequestDeclaration } from './request/validation.ts';
 import type { HeaderName } from './response/headers.ts';
 
 /** The action of an operation, in the terms of the policy, and whose resources it acts on. */
@@ -45,25 +46,20 @@ export type CallerRequest<Route extends string = string, Query extends TProperti
 > & { caller: Caller };
 
 /** The part of a declaration that the server needs to serve requests. Everything that is declared here is checked before the handler runs. */
-interface RouteOptions<
+export interface RouteOptions<
   Route extends string = string,
   A extends Access = Access,
   Query extends TProperties = TProperties,
   Body extends TSchema = TSchema,
-> {
+> extends RequestDeclaration {
   /** Method and path. A parameter `{path}` at the end is the rest of the path. HEAD belongs to GET. */
   route: Route & `${Method} /${string}`;
   access: A;
   query?: Query;
-  headers?: TProperties;
-  /** JSON. */
   body?: Body;
-  /** The same, of an HTML form. */
   form?: Body;
   /** The body is the zip of a submission, which the handler reads as it arrives. */
   zip?: true;
-  /** Whether the request can be repeated with an Idempotency-Key. By default every POST of a caller can. */
-  key?: 'required' | 'optional';
   /** No cache may keep the response, because it has a secret. */
   noStore?: true;
   /** How errors are shown: by default as problem documents. `oauth`: those of the parameters as in RFC 6749. */
@@ -92,9 +88,8 @@ interface OperationOptions<R extends string, A extends Access, Q extends TProper
 export type OperationDeclaration = OperationOptions<string, Access, TProperties, TSchema>;
 /** An operation with its id, of which generated clients make the name of a function. */
 export type Operation = OperationDeclaration & { id: string; tag: string };
-/** A route that is not in the OpenAPI document. `anyQuery`: its query is not checked. */
-export type HiddenRoute = RouteOptions & { anyQuery?: true };
-export type Route = Operation | HiddenRoute;
+/** `RouteOptions` alone: a route that is not in the OpenAPI document. */
+export type Route = Operation | RouteOptions;
 
 export const operation = <
   const R extends string,
@@ -116,8 +111,8 @@ export function operations(tag: string, declared: Record<string, OperationDeclar
 
 /** A page for people, or another route without a token that is not in the OpenAPI document. */
 export const page = <const R extends string, Q extends TProperties = None, B extends TSchema = TSchema>(
-  options: Omit<RouteOptions<R, 'public', Q, B>, 'access'> & { anyQuery?: true },
-) => ({ errors: 'page', ...options, access: 'public' }) as unknown as HiddenRoute;
+  options: Omit<RouteOptions<R, 'public', Q, B>, 'access'>,
+) => ({ errors: 'page', ...options, access: 'public' }) as unknown as RouteOptions;
 
 export const isOperation = (route: Route): route is Operation => 'id' in route;
 

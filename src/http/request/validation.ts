@@ -13,15 +13,21 @@ import { withoutNul } from './path-params.ts';
 const maxReportedErrors = 20;
 const maxNameLength = 64;
 
-/** The part of a route's declaration that is about its requests: see `RouteOptions` in http/operation.ts. */
-interface RequestDeclaration {
+/** The requests of a route. */
+export interface RequestDeclaration {
+  /** Method and path. */
   route: string;
+  /** An object if the route needs a token. */
   access: object | string;
   query?: TProperties;
+  /** The query is not checked. */
   anyQuery?: true;
   headers?: TProperties;
+  /** JSON. */
   body?: TSchema;
+  /** The same, of an HTML form. */
   form?: TSchema;
+  /** Whether the request can be repeated with an Idempotency-Key. By default every POST of a caller can. */
   key?: 'required' | 'optional';
 }
 
