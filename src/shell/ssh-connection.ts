@@ -6,19 +6,11 @@ import { dirname } from 'node:path';
 import { connectionError, unavailableError } from './shell-errors.ts';
 import { controlSocketPath, loginTimeoutMs, type SshTarget, sshArgv } from './ssh-target.ts';
 
-/** The ssh connection that all commands share. */
-export interface SshConnection {
-  /** Opens the connection unless it is open. It may be lost again at any time. */
-  ensure(): Promise<void>;
-  /** Closes the connection, even one that is being opened. */
-  close(): Promise<void>;
-}
-
 /**
- * Opens the connection explicitly. ssh would open it with the first command; but then concurrent first commands would
+ * The ssh connection that all commands share. Opens it explicitly. ssh would open it with the first command; but then concurrent first commands would
  * open one connection each, and the background process of an older ssh would keep the first command's outputs open.
  */
-export function createSshConnection(target: SshTarget, environment: Record<string, string>): SshConnection {
+export function createSshConnection(target: SshTarget, environment: Record<string, string>) {
   const socket = controlSocketPath(target);
   const folder = dirname(socket);
   const log = `${socket}.log`;
@@ -37,7 +29,8 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
   }
 
   return {
-    async ensure() {
+    /** Opens the connection unless it is open. It may be lost again at any time. */
+    async ensure(): Promise<void> {
       if (connecting === null && (await isListening(socket))) return await requirePrivateFolder(folder);
       connecting ??= connect().finally(() => {
         connecting = null;
@@ -45,7 +38,8 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
       await connecting;
     },
 
-    async close() {
+    /** Closes the connection, even one that is being opened. */
+    async close(): Promise<void> {
       closing.abort();
       closing = new AbortController();
       await connecting?.catch(() => undefined);

@@ -7,14 +7,6 @@ import type { BatchJob, BatchScheduler } from './scheduler.ts';
 /** Much longer than schedulers list jobs that have ended. After that it does not matter when a job was last listed. */
 const maxUnseenMs = 24 * 3_600_000;
 
-export interface MissingJobInspector {
-  /** Remembers that a job was in the queue, or was not submitted yet, at this time. */
-  recordJob(name: string, ref: string, seenAt: number): void;
-  /** Remembers when each unfinished job was last in the queue. */
-  recordQueue(queue: readonly BatchJob[]): void;
-  inspect(missing: ReadonlyMap<string, MissingJob>, signal: AbortSignal): Promise<Map<string, MissingJobStatus>>;
-}
-
 /**
  * A job that left the queue without starting either ended there (it was cancelled, or a node could not start it), or was
  * forgotten by a controller that was killed before it saved its state. Only a forgotten job may be submitted again.
@@ -23,7 +15,7 @@ export function createMissingJobInspector(
   run: RunCommand,
   scheduler: Pick<BatchScheduler, 'findForgotten'>,
   now: () => number,
-): MissingJobInspector {
+) {
   /** By ref. The name is compared too: a controller that was killed can assign a ref twice. */
   const lastSeen = new Map<string, { name: string; at: number }>();
 
@@ -32,6 +24,7 @@ export function createMissingJobInspector(
     return Math.max(seen?.name === jobId ? seen.at : 0, acceptedAt);
   }
 
+  /** Remembers that a job was in the queue, or was not submitted yet, at this time. */
   function recordJob(name: string, ref: string, seenAt: number): void {
     const seen = lastSeen.get(ref);
     if (seen?.name === name) seen.at = seenAt;
@@ -41,7 +34,8 @@ export function createMissingJobInspector(
   return {
     recordJob,
 
-    recordQueue(queue) {
+    /** Remembers when each unfinished job was last in the queue. */
+    recordQueue(queue: readonly BatchJob[]): void {
       const seenAt = now();
       for (const { name, ref, observation } of queue) {
         if (observation?.kind === 'finished') lastSeen.delete(ref);
@@ -51,7 +45,10 @@ export function createMissingJobInspector(
       for (const [ref, { at }] of lastSeen) if (seenAt - at > maxUnseenMs) lastSeen.delete(ref);
     },
 
-    async inspect(missing, signal) {
+    async inspect(
+      missing: ReadonlyMap<string, MissingJob>,
+      signal: AbortSignal,
+    ): Promise<Map<string, MissingJobStatus>> {
       const workspaces = new Map([...missing].map(([jobId, { workspace }]) => [jobId, workspace]));
       const records = await readEndRecords(run, workspaces, signal);
       const withoutEnd = [...missing].filter(([jobId]) => typeof records.get(jobId) === 'string');

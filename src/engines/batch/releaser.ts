@@ -1,5 +1,4 @@
 import { coalesce } from '../../shell/coalesce.ts';
-import type { Engine } from '../engine.ts';
 import type { BatchJob, BatchScheduler } from './scheduler.ts';
 
 /**
@@ -20,12 +19,6 @@ interface Submission {
   isReleased: boolean;
 }
 
-export interface Releaser {
-  /** Call it when the submission, started at `submittedAt`, has returned the ref of a job. */
-  recordSubmission(jobId: string, ref: string, submittedAt: number): void;
-  release: Engine['release'];
-}
-
 /**
  * Releases held jobs: one command for all jobs that wait for it. Of a job that was just submitted, the ref is known. For
  * every other job, the list must confirm that the ref still belongs to it and that it is held.
@@ -34,7 +27,7 @@ export function createReleaser(
   scheduler: Pick<BatchScheduler, 'release'>,
   listJobs: (signal: AbortSignal) => Promise<BatchJob[]>,
   now: () => number,
-): Releaser {
+) {
   /** By ref: if a ref is given again, the last response counts. */
   const submissions = new Map<string, Submission>();
 
@@ -73,7 +66,8 @@ export function createReleaser(
   }
 
   return {
-    recordSubmission(jobId, ref, submittedAt) {
+    /** Call it when the submission, started at `submittedAt`, has returned the ref of a job. */
+    recordSubmission(jobId: string, ref: string, submittedAt: number): void {
       removeOldSubmissions();
       submissions.set(ref, { jobId, ref, submittedAt, isReleased: false });
     },

@@ -163,7 +163,7 @@ async function writeDurably(path: string, flags: 'wx' | 'r+', content: string): 
 }
 
 /** A file that was created or renamed in a folder survives a power cut only after this. */
-async function syncFolder(folder: string): Promise<void> {
+export async function syncFolder(folder: string): Promise<void> {
   const descriptor = openSync(folder, 'r');
   try {
     await fsyncAsync(descriptor);

@@ -14,13 +14,7 @@ const maxAgeMs = 30 * msPerDay;
  * One file for each day, with a line for each job. They are not synced: after a power failure the last lines may be missing,
  * which matters only if the database is restored as well.
  */
-export interface EndedJobs {
-  add(ends: ReadonlyMap<string, JobEnd>): Promise<void>;
-  /** Returns the ends of those jobs that are known to have ended. */
-  find(jobIds: readonly string[]): Promise<Map<string, JobEnd>>;
-}
-
-export function createEndedJobs(directory: string, now: () => number): EndedJobs {
+export function createEndedJobs(directory: string, now: () => number) {
   const nameOf = (time: number) => `${new Date(time).toISOString().slice(0, 10)}.jsonl`;
   let currentName = '';
 
@@ -33,7 +27,7 @@ export function createEndedJobs(directory: string, now: () => number): EndedJobs
   }
 
   return {
-    async add(ends) {
+    async add(ends: ReadonlyMap<string, JobEnd>): Promise<void> {
       if (ends.size === 0) return;
       const name = nameOf(now());
       if (name !== currentName) await startFile(name);
@@ -41,7 +35,8 @@ export function createEndedJobs(directory: string, now: () => number): EndedJobs
       await appendFile(join(directory, name), lines.join(''), { mode: 0o600 });
     },
 
-    async find(jobIds) {
+    /** Returns the ends of those jobs that are known to have ended. */
+    async find(jobIds: readonly string[]): Promise<Map<string, JobEnd>> {
       if (jobIds.length === 0) return new Map();
       const wanted = new Set(jobIds);
       const found = new Map<string, JobEnd>();

@@ -16,35 +16,7 @@ export interface LocalJob {
   state: LocalJobState;
 }
 
-/**
- * An in-memory copy of the job records, as of the last refresh. Collections by state make the cost of a poll independent of
- * the number of jobs that wait.
- */
-export interface JobList {
-  /** Loads all records. Skips a record that cannot be read, and reports it to `onError`. */
-  loadAll(): Promise<void>;
-  /** Loads the record of one job, which must exist. */
-  load(jobId: string): Promise<void>;
-  /** Reads the state of a job again. Returns true if it changed. A record that cannot be read changes nothing. */
-  refresh(job: LocalJob): Promise<boolean>;
-  /** Call this before another process may claim a queued job, or this one withdraws it: every poll then refreshes it. */
-  watch(job: LocalJob): void;
-  /** Returns the jobs that run and those that are watched. */
-  changeable(): LocalJob[];
-  /**
-   * Returns a few of all jobs, in turn. Nobody should change those that are not `changeable`, but an operator may remove their
-   * records, and a process that does not know yet that its lease is lost may start them.
-   */
-  nextToVerify(): LocalJob[];
-  /** Removes a finished job and its record. Has no effect on any other job. */
-  forget(jobId: string): Promise<void>;
-  get(jobId: string): LocalJob | undefined;
-  all(): LocalJob[];
-  queued: Omit<JobQueue<LocalJob>, 'add' | 'delete'>;
-  running: ReadonlySet<LocalJob>;
-  folderFor(jobId: string): string;
-  nextSequence(): number;
-}
+export type JobList = ReturnType<typeof createJobList>;
 
 export interface JobListOptions extends StateReaderOptions {
   directory: string;
@@ -55,7 +27,11 @@ export interface JobListOptions extends StateReaderOptions {
 /** The number of jobs that are read at a time although nothing should have changed them. */
 const maxVerified = 20;
 
-export function createJobList({ directory, totalCores, onError, ...readerOptions }: JobListOptions): JobList {
+/**
+ * An in-memory copy of the job records, as of the last refresh. Collections by state make the cost of a poll independent of
+ * the number of jobs that wait.
+ */
+export function createJobList({ directory, totalCores, onError, ...readerOptions }: JobListOptions) {
   const { readJobState, endDamagedRequest } = createStateReader(readerOptions);
   const jobs = new Map<string, LocalJob>();
   const queued = createJobQueue<LocalJob>();
@@ -76,6 +52,7 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
     if (!queued.has(job)) watched.delete(job);
   }
 
+  /** Call this before another process may claim a queued job, or this one withdraws it: every poll then refreshes it. */
   function watch(job: LocalJob): void {
     if (queued.has(job)) watched.add(job);
   }
@@ -100,11 +77,13 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
   }
 
   return {
-    async load(jobId) {
+    /** Loads the record of one job, which must exist. */
+    async load(jobId: string): Promise<void> {
       add(await read(jobId));
     },
 
-    async loadAll() {
+    /** Loads all records. Skips a record that cannot be read, and reports it to `onError`. */
+    async loadAll(): Promise<void> {
       const loaded: LocalJob[] = [];
       for (const jobId of await listRecordedJobs(directory)) {
         // There may be thousands, and reading them is synchronous.
@@ -122,7 +101,8 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
       }
     },
 
-    async refresh(job) {
+    /** Reads the state of a job again. Returns true if it changed. A record that cannot be read changes nothing. */
+    async refresh(job: LocalJob): Promise<boolean> {
       if (job.state.kind === 'finished' || jobs.get(job.jobId) !== job) return false;
       const previousState = job.state;
       try {
@@ -140,25 +120,31 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
 
     watch,
 
+    /** Returns the jobs that run and those that are watched. */
     changeable: () => [...running, ...watched],
 
-    nextToVerify() {
+    /**
+     * Returns a few of all jobs, in turn. Nobody should change those that are not `changeable`, but an operator may remove their
+     * records, and a process that does not know yet that its lease is lost may start them.
+     */
+    nextToVerify(): LocalJob[] {
       const selected = [...unverified.take(maxVerified)];
       if (selected.length < maxVerified) unverified = jobs.values();
       return selected;
     },
 
-    async forget(jobId) {
+    /** Removes a finished job and its record. Has no effect on any other job. */
+    async forget(jobId: string): Promise<void> {
       const job = jobs.get(jobId);
       if (job?.state.kind !== 'finished') return;
       removeJobFolder(job.folder);
       jobs.delete(jobId);
     },
 
-    get: (jobId) => jobs.get(jobId),
+    get: (jobId: string) => jobs.get(jobId),
     all: () => [...jobs.values()],
-    queued,
-    running,
+    queued: queued as Omit<JobQueue<LocalJob>, 'add' | 'delete'>,
+    running: running as ReadonlySet<LocalJob>,
     folderFor,
     nextSequence: () => ++lastSequence,
   };

@@ -5,29 +5,17 @@ interface OwnedJob {
   job: Pick<EngineJob, 'owner'> | null;
 }
 
-/** Queued jobs, by owner. The owners take turns; the jobs of one owner stay in the order in which they were added. */
-export interface JobQueue<T extends OwnedJob> {
-  add(job: T): void;
-  delete(job: T): void;
-  has(job: T): boolean;
-  size(): number;
-  /** Records that the owner of this job had a turn just now. */
-  recordTurn(job: T): void;
-  /**
-   * Yields the jobs that are `eligible`, in the order in which they should start. It begins with the owner whose last turn
-   * was longest ago; owners without a turn so far come first.
-   */
-  inTurns(eligible: (job: T) => boolean): Generator<T>;
-}
+export type JobQueue<T extends OwnedJob> = ReturnType<typeof createJobQueue<T>>;
 
-export function createJobQueue<T extends OwnedJob>(): JobQueue<T> {
+/** Queued jobs, by owner. The owners take turns; the jobs of one owner stay in the order in which they were added. */
+export function createJobQueue<T extends OwnedJob>() {
   const queues = new Map<string, Set<T>>();
   const lastTurns = new Map<string, number>();
   let turn = 0;
   let size = 0;
 
   return {
-    add(job) {
+    add(job: T): void {
       const owner = ownerOf(job);
       const jobs = queues.get(owner) ?? new Set();
       if (jobs.has(job)) return;
@@ -35,7 +23,7 @@ export function createJobQueue<T extends OwnedJob>(): JobQueue<T> {
       size++;
     },
 
-    delete(job) {
+    delete(job: T): void {
       const owner = ownerOf(job);
       const jobs = queues.get(owner);
       if (jobs === undefined || !jobs.delete(job)) return;
@@ -43,15 +31,20 @@ export function createJobQueue<T extends OwnedJob>(): JobQueue<T> {
       size--;
     },
 
-    has: (job) => queues.get(ownerOf(job))?.has(job) ?? false,
+    has: (job: T) => queues.get(ownerOf(job))?.has(job) ?? false,
 
     size: () => size,
 
-    recordTurn(job) {
+    /** Records that the owner of this job had a turn just now. */
+    recordTurn(job: T): void {
       lastTurns.set(ownerOf(job), ++turn);
     },
 
-    *inTurns(eligible) {
+    /**
+     * Yields the jobs that are `eligible`, in the order in which they should start. It begins with the owner whose last turn
+     * was longest ago; owners without a turn so far come first.
+     */
+    *inTurns(eligible: (job: T) => boolean): Generator<T> {
       const lastTurnOf = (owner: string) => lastTurns.get(owner) ?? 0;
       let waiting = [...queues]
         .sort(([a], [b]) => lastTurnOf(a) - lastTurnOf(b))

@@ -3,7 +3,7 @@ import { readdir, rm, rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
-import { syncFolder } from '../../files/spool/spool.ts';
+
 import type { EngineJob } from '../engine.ts';
 import {
   isLeftover,
@@ -14,6 +14,7 @@ import {
   replaceFile,
   replaceFileUnsynced,
   reserveFile,
+  syncFolder,
   writeOnce,
 } from './durable-files.ts';
 import type { JobProcessSelector, ProcessId } from './process-table.ts';

@@ -92,10 +92,7 @@ const signalNames = new Map(
     .reverse(),
 );
 
-/** The private files of this host, which jobs must not see. The search is shared by the jobs that start in the same second. */
-export interface PrivateFiles {
-  find(account: Account | undefined, options: { mustBeNew: boolean }): readonly string[];
-}
+export type PrivateFiles = ReturnType<typeof createPrivateFiles>;
 
 /**
  * A file that has become private since is visible to the jobs that start until the next search, as it is to those that run
@@ -103,11 +100,12 @@ export interface PrivateFiles {
  */
 const maxAgeMs = 1000;
 
-export function createPrivateFiles(): PrivateFiles {
+/** The private files of this host, which jobs must not see. The search is shared by the jobs that start in the same second. */
+export function createPrivateFiles() {
   /** By the id of the account: root sees more. */
   const searches = new Map<number | undefined, { searchedAt: number; files: readonly string[] }>();
   return {
-    find(account, { mustBeNew }) {
+    find(account: Account | undefined, { mustBeNew }: { mustBeNew: boolean }): readonly string[] {
       const earlier = searches.get(account?.uid);
       if (!mustBeNew && earlier !== undefined && performance.now() - earlier.searchedAt < maxAgeMs)
         return earlier.files;

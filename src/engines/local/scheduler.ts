@@ -13,22 +13,11 @@ export interface SchedulerOptions {
   onError(message: string): void;
 }
 
-/** Starts queued jobs when enough cores are free. Their owners take turns. */
-export interface Scheduler {
-  /** Runs `work` while no other work on the job list runs, and then starts the jobs that fit. */
-  withExclusiveList<T>(work: () => Promise<T>): Promise<T>;
-  refresh(job: LocalJob): void;
-  /** Refreshes the jobs that may have changed, and returns all jobs. */
-  poll(): Promise<LocalJob[]>;
-  coresInUse(): number;
-  /** After this no job is started, and no work on the list is in progress. */
-  stop(): Promise<void>;
-}
-
 /** Every reported change leads to a poll. It does not read the records of all other jobs, which are checked at this interval. */
 const checkIntervalMs = 500;
 
-export function createScheduler(options: SchedulerOptions): Scheduler {
+/** Starts queued jobs when enough cores are free. Their owners take turns. */
+export function createScheduler(options: SchedulerOptions) {
   const { list, totalCores, settings, supervisor, onChange, onError } = options;
   /** Jobs whose claim and end the supervisor reports. Supervisors of an earlier process do not, nor does one that was let go. */
   const reporting = new Set<LocalJob>();
@@ -77,6 +66,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     });
   }
 
+  /** Runs `work` while no other work on the job list runs, and then starts the jobs that fit. */
   function withExclusiveList<T>(work: () => Promise<T>): Promise<T> {
     return exclusively(async () => {
       const result = await work();
@@ -87,8 +77,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
 
   return {
     withExclusiveList,
-    refresh: (job) => refresh(job),
-    async poll() {
+    refresh: (job: LocalJob) => refresh(job),
+    /** Refreshes the jobs that may have changed, and returns all jobs. */
+    async poll(): Promise<LocalJob[]> {
       return withExclusiveList(async () => {
         const isDue = performance.now() - checkedAt >= checkIntervalMs;
         if (isDue) checkedAt = performance.now();
@@ -100,7 +91,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       });
     },
     coresInUse,
-    async stop() {
+    /** After this no job is started, and no work on the list is in progress. */
+    async stop(): Promise<void> {
       isStopped = true;
       await exclusively(async () => {});
     },

@@ -201,17 +201,8 @@ export const maxInMemoryBytes = 65_536;
 /** Each chunk has a memory overhead, however small it is. */
 const maxInMemoryChunks = 64;
 
-/** Collects an upload in memory while it is small, and in a file from then on. */
-interface UploadBuffer {
-  append(chunk: Uint8Array): Promise<void>;
-  /** After success the upload is complete. A file is fsynced and closed. */
-  finish(): Promise<ZipSource>;
-  /** Closes and deletes the file, if there is one. Never throws. */
-  discard(): Promise<void>;
-}
-
-/** The file is created at `path` only if it is needed. */
-function createUploadBuffer(path: string): UploadBuffer {
+/** Collects an upload in memory while it is small, and from then on in a file at `path`. */
+function createUploadBuffer(path: string) {
   let chunks: Uint8Array[] = [];
   let totalBytes = 0;
   let file: FileHandle | undefined;
@@ -224,13 +215,14 @@ function createUploadBuffer(path: string): UploadBuffer {
   }
 
   return {
-    async append(chunk) {
+    async append(chunk: Uint8Array): Promise<void> {
       totalBytes += chunk.length;
       const fitsInMemory = totalBytes <= maxInMemoryBytes && chunks.length < maxInMemoryChunks;
       if (file === undefined && fitsInMemory) chunks.push(chunk);
       else await (file ?? (await moveToFile())).appendFile(chunk);
     },
-    async finish() {
+    /** After success the upload is complete. A file is fsynced and closed. */
+    async finish(): Promise<ZipSource> {
       if (file === undefined) {
         const [first] = chunks;
         const isOneBuffer = first instanceof Buffer && chunks.length === 1;
@@ -240,7 +232,8 @@ function createUploadBuffer(path: string): UploadBuffer {
       await file.close();
       return { kind: 'file', path };
     },
-    async discard() {
+    /** Closes and deletes the file, if there is one. Never throws. */
+    async discard(): Promise<void> {
       if (file === undefined) return;
       // Errors are ignored: the caller reports the original one, and `removeStaleUploads` deletes the file later.
       await file.close().catch(() => undefined);

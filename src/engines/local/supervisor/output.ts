@@ -161,18 +161,16 @@ export interface Pipe {
   writeEnd: number;
 }
 
-/** Creates pipes for several jobs with one command: starting it takes longer than anything else that a pipe needs. */
-export interface PipeStock {
-  /** Creates the pipes in this folder, and removes their names at once. */
-  take(folder: string): Promise<Pipe>;
-}
+export type PipeStock = ReturnType<typeof createPipeStock>;
 
 const pipesPerCommand = 16;
 
-export function createPipeStock(): PipeStock {
+/** Creates pipes for several jobs with one command: starting it takes longer than anything else that a pipe needs. */
+export function createPipeStock() {
   const stock: Pipe[] = [];
   return {
-    async take(folder) {
+    /** Creates the pipes in this folder, and removes their names at once. */
+    async take(folder: string): Promise<Pipe> {
       for (;;) {
         const pipe = stock.pop();
         if (pipe !== undefined) return pipe;

@@ -13,13 +13,7 @@ export interface WatchedJob {
   onCause(cause: EndCause): void;
 }
 
-/** Checks the limits of all running jobs, and whether they must stop, twice a second. */
-export interface LimitWatcher {
-  /** Watches a job until the returned function is called. */
-  watch(job: WatchedJob): () => void;
-  /** Checks at once whether jobs must stop. */
-  checkStopRequests(): void;
-}
+export type LimitWatcher = ReturnType<typeof createLimitWatcher>;
 
 const intervalMs = 500;
 /** Pauses last this many times as long as a check, so that checks use at most 1/50 of a core on a slow machine. */
@@ -30,7 +24,8 @@ const pauseFactor = 50;
  */
 const maxPauseMs = 5000;
 
-export function createLimitWatcher(): LimitWatcher {
+/** Checks the limits of all running jobs, and whether they must stop, twice a second. */
+export function createLimitWatcher() {
   const jobs = new Set<WatchedJob>();
   let timer: NodeJS.Timeout | undefined;
   let isChecking = false;
@@ -58,6 +53,7 @@ export function createLimitWatcher(): LimitWatcher {
     schedule();
   }
 
+  /** Checks at once whether jobs must stop. */
   function checkStopRequests(): void {
     for (const job of jobs) {
       const cause = job.findStopRequest();
@@ -73,7 +69,8 @@ export function createLimitWatcher(): LimitWatcher {
   }
 
   return {
-    watch(job) {
+    /** Watches a job until the returned function is called. */
+    watch(job: WatchedJob): () => void {
       if (jobs.size === 0) nextCheckAt = performance.now() + intervalMs;
       jobs.add(job);
       schedule();
