@@ -3,12 +3,11 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
 import type { LocalSandbox } from '../../../../src/engines/local/sandbox.ts';
 import { createSupervisorClient } from '../../../../src/engines/local/supervisor/client.ts';
 import { sandboxArguments } from '../../../../src/engines/sandbox/arguments.ts';
-import { findHiddenPaths, findPrivateFiles, probeBubblewrap } from '../../../../src/engines/sandbox/host.ts';
 import {
   type LocalHarness,
   localHarness,
@@ -20,12 +19,8 @@ import {
 import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '../../../engines/observing.ts';
 import { argv, shellLine, writeInput } from '../../../engines/test-jobs.ts';
 import { localSandbox } from '../../../support/bubblewrap.ts';
-import { createPrivateFile, removePrivateFile } from '../../../support/private-file.ts';
 import { type ListedProcess, listProcesses } from '../../../support/process-list.ts';
-
-const needsRoot = { skip: process.getuid?.() !== 0 && 'only root can start jobs as another account' };
-/** An account that need not exist. */
-const account = { uid: 54_321, gid: 54_322, name: 'jobs' };
+import { account, createBubblewrap, createBubblewrapWithoutFile, needsRoot } from './isolated-harness.ts';
 
 async function run(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']>[0]) {
   const job = await h.newJob(overrides);
@@ -141,28 +136,6 @@ localTest(
     assert.deepEqual([end.outcome, end.reason], ['node_failed', '/nowhere/bwrap: it could not be started (ENOENT)']);
   },
 );
-
-/** Creates a program that runs a line of shell and then the real bubblewrap. */
-async function createBubblewrap(t: TestContext, line: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'bursar-bwrap-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
-  const program = join(folder, 'bwrap');
-  await writeFile(program, `#!/bin/sh\n${line}\nexec ${localSandbox().program} "$@"\n`, { mode: 0o755 });
-  return program;
-}
-
-/** At its first attempt, a private file has disappeared. In a copy of /etc, because other tests use the real one. */
-async function createBubblewrapWithoutFile(t: TestContext): Promise<string> {
-  const file = createPrivateFile();
-  t.after(() => removePrivateFile(file));
-  return await createBubblewrap(
-    t,
-    `if [ ! -e "$0.etc" ]; then
-      cp -a /etc "$0.etc"; rm "$0.etc/${basename(file)}"
-      exec unshare --mount sh -c 'mount --bind "$0.etc" /etc && exec ${localSandbox().program} "$@"' "$0" "$@"
-    fi`,
-  );
-}
 
 async function runWith(sandbox: LocalSandbox, overrides: Parameters<LocalHarness['newJob']>[0]) {
   const h = await localHarness({ sandbox });
@@ -294,77 +267,4 @@ test('bubblewrap isolates jobs of an ordinary user too', needsRoot, async (t) =>
   const [user, , processes, namespaces] = stdout.split('\n');
   assert.deepEqual([user, namespaces, stderr], ['54321', 'none', '']);
   assert.ok(Number(processes) < 10, stdout);
-});
-
-test('findHiddenPaths finds existing files and folders, under all of their names', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'bursar-hidden-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
-  await mkdir(join(folder, 'real'));
-  await writeFile(join(folder, 'real', 'file'), '');
-  await symlink(join(folder, 'real'), join(folder, 'link'));
-  const paths = ['link', 'real/file', 'absent'].map((name) => join(folder, name));
-  assert.deepEqual(findHiddenPaths(paths), [
-    { path: join(folder, 'real'), kind: 'folder' },
-    { path: join(folder, 'real', 'file'), kind: 'file' },
-  ]);
-  await mkdir(join(folder, 'link', 'data'));
-  const inLink = findHiddenPaths([join(folder, 'real/data')], [join(folder, 'link')]);
-  assert.deepEqual(
-    inLink.map(({ path }) => path),
-    [join(folder, 'real/data'), join(folder, 'link/data')],
-  );
-});
-
-test('findPrivateFiles finds what is not for everybody in /etc, also for an ordinary account', () => {
-  for (const files of [findPrivateFiles(undefined), findPrivateFiles(account)]) {
-    assert.ok(files.includes('/etc/shadow'));
-    assert.ok(!files.includes('/etc/passwd') && !files.includes('/etc'));
-  }
-});
-
-test('probeBubblewrap says why jobs cannot be isolated', async (t) => {
-  const settings = { readOnly: [], hidden: [], network: true };
-  assert.deepEqual(probeBubblewrap('/nowhere', settings), {
-    reason: 'bubblewrap is not installed (the program bwrap is not in PATH)',
-  });
-  const folder = await mkdtemp(join(tmpdir(), 'bursar-bwrap-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
-  const message = 'bwrap: setting up uid map: Permission denied';
-  await writeFile(join(folder, 'bwrap'), `#!/bin/sh\necho '${message}' >&2\nexit 1\n`, { mode: 0o755 });
-  const reason = `bubblewrap does not work on this host (${message})`;
-  assert.deepEqual(probeBubblewrap(folder, settings), { reason });
-});
-
-test('probeBubblewrap tries again if a private file vanishes before it can be hidden', needsRoot, async (t) => {
-  const program = await createBubblewrapWithoutFile(t);
-  assert.deepEqual(probeBubblewrap(dirname(program), { readOnly: [], hidden: [], network: true }), {
-    ...{ program, canLimitMemory: true, canDisableUserNamespaces: false },
-  });
-});
-
-test('probeBubblewrap tries the settings of the system', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'bursar-bwrap-'));
-  t.after(() => rm(folder, { recursive: true, force: true }));
-  const { program } = localSandbox();
-  // A host where no network namespace can be created, and no status can be reported.
-  const refuse = (option: string) => `case " $* " in *" ${option} "*) echo "bwrap: no ${option}" >&2; exit 1 ;; esac`;
-  const write = (option: string) =>
-    writeFile(join(folder, 'bwrap'), `#!/bin/sh\n${refuse(option)}\nexec ${program} "$@"\n`, { mode: 0o755 });
-  const settings = { readOnly: [], hidden: [], network: true };
-  const reasonOf = (name: string) => ({ reason: `bubblewrap does not work on this host (bwrap: no ${name})` });
-  await write('--unshare-net');
-  assert.deepEqual(probeBubblewrap(folder, settings), {
-    program: join(folder, 'bwrap'),
-    canLimitMemory: true,
-    canDisableUserNamespaces: process.getuid?.() !== 0,
-  });
-  assert.deepEqual(probeBubblewrap(folder, { ...settings, network: false }), reasonOf('--unshare-net'));
-  await write('--json-status-fd');
-  assert.deepEqual(probeBubblewrap(folder, settings), reasonOf('--json-status-fd'));
-  await write('--ro-bind-try /opt');
-  assert.deepEqual(probeBubblewrap(folder, { ...settings, readOnly: ['/opt'] }), reasonOf('--ro-bind-try /opt'));
-  if (process.getuid?.() !== 0) return;
-  await write('setpriv');
-  assert.deepEqual(probeBubblewrap(folder, { ...settings, account }), reasonOf('setpriv'));
-  assert.ok('program' in probeBubblewrap(process.env.PATH, { ...settings, account }));
 });
