@@ -1,9 +1,17 @@
 import Type, { type Static } from 'typebox';
 import type { ChargeUnit } from '../domain/accounting/price.ts';
-import { type AccountBalance, availableBalance } from '../domain/accounting/settlement.ts';
+import { type AccountBalance, availableBalance, remainingQuota } from '../domain/accounting/settlement.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
-import { publicUnits } from '../domain/units.ts';
-import { account, namedObject, nullableString, nullableTime, resource, toIsoTimeOrNull } from './fields.ts';
+import { bytesPerKb, publicUnits } from '../domain/units.ts';
+import {
+  account,
+  createJsonWriter,
+  namedObject,
+  nullableString,
+  nullableTime,
+  resource,
+  toIsoTimeOrNull,
+} from './fields.ts';
 
 export const QuoteSchema = namedObject(
   'Quote',
@@ -149,4 +157,50 @@ export function publicProjectAccount(account: ProjectAccountFields): Static<type
     starts: toIsoTimeOrNull(account.starts_at),
     ends: toIsoTimeOrNull(account.ends_at),
   };
+}
+
+/** The public Quota object of the API contract (2.3). */
+export const QuotaSchema = namedObject(
+  'Quota',
+  {
+    id: Type.Integer({ description: 'Record number of the quota.' }),
+    project: Type.Integer({ description: 'Record number of the project.' }),
+    project_hpc: Type.String({ description: 'The HPC system, in upper case.', examples: ['HPC_ONE'] }),
+    project_name: Type.String(),
+    space_left: Type.Number({ description: 'Remaining space in KB (1,000 bytes).' }),
+    time_left: Type.Integer({ description: "Remaining time in whole seconds of the system's charging unit." }),
+    user: Type.String({ pattern: '^\\d+$', description: 'User identifier of the owner of the quota.' }),
+  },
+  {
+    id: 1,
+    project: 1,
+    project_hpc: 'HPC_ONE',
+    project_name: 'proj_hpc_one_01',
+    space_left: 9_999_998.5,
+    time_left: 17_999_640,
+    user: '301330',
+  },
+);
+
+export interface QuotaFields {
+  id: number;
+  userId: string;
+  project: { id: number; hpc: string; name: string };
+  time: { pool: AccountBalance; cap: AccountBalance };
+  /** In bytes. */
+  space: { pool: AccountBalance; cap: AccountBalance };
+}
+
+const writeQuota = createJsonWriter(QuotaSchema);
+
+export function toQuotaJson(quota: QuotaFields): string {
+  return writeQuota({
+    id: quota.id,
+    project: quota.project.id,
+    project_hpc: publicSystemName(quota.project.hpc),
+    project_name: quota.project.name,
+    space_left: remainingQuota(quota.space.pool, quota.space.cap) / bytesPerKb,
+    time_left: remainingQuota(quota.time.pool, quota.time.cap),
+    user: quota.userId,
+  });
 }

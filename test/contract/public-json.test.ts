@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import Type from 'typebox';
 import { createJsonWriter, stageSchema } from '../../src/contract/fields.ts';
 import { type JobFields, JobSchema, publicJob } from '../../src/contract/job.ts';
-import { type QuotaFields, QuotaSchema, toQuotaJson } from '../../src/contract/quota.ts';
+import { type QuotaFields, QuotaSchema, toQuotaJson } from '../../src/contract/ledger.ts';
 import type { AccountBalance } from '../../src/domain/accounting/settlement.ts';
 import type { JobEnd, Outcome } from '../../src/domain/jobs/job.ts';
 import { batchSystem, toolSystem } from '../domain/example-systems.ts';

@@ -5,20 +5,20 @@ import Type, { type TSchema } from 'typebox';
 
 type Format = 'json' | 'csv' | 'ndjson';
 
-export const formatQuery = {
-  format: Type.Optional(
-    Type.Enum(['json', 'csv'], { description: 'Default: `csv` with the header `Accept: text/csv`, otherwise `json`.' }),
-  ),
-};
+const toFormatQuery = (formats: Format[], description: string) => ({
+  format: Type.Optional(Type.Enum(formats, { description })),
+});
+
+export const formatQuery = toFormatQuery(
+  ['json', 'csv'],
+  'Default: `csv` with the header `Accept: text/csv`, otherwise `json`.',
+);
 
 /** For tables that are exported in parts, or as a whole. */
-export const exportFormatQuery = {
-  format: Type.Optional(
-    Type.Enum(['json', 'csv', 'ndjson'], {
-      description: 'Default: by the header `Accept`: `text/csv`, `application/x-ndjson`, otherwise `json`.',
-    }),
-  ),
-};
+export const exportFormatQuery = toFormatQuery(
+  ['json', 'csv', 'ndjson'],
+  'Default: by the header `Accept`: `text/csv`, `application/x-ndjson`, otherwise `json`.',
+);
 
 const contentTypes: Record<Format, string> = {
   json: 'application/json; charset=utf-8',
@@ -27,12 +27,7 @@ const contentTypes: Record<Format, string> = {
 };
 
 /** The response for the OpenAPI document. */
-export function describeTable(
-  schema: TSchema,
-  description: string,
-  columns: readonly string[],
-  { ndjson = false }: { ndjson?: boolean } = {},
-) {
+export function describeTable(schema: TSchema, description: string, columns: readonly string[], ndjson = false) {
   const csv = {
     schema: Type.String({ description: `Columns: ${columns.join(', ')}.` }),
     example: `${columns.join(',')}\r\n`,

@@ -30,7 +30,7 @@ export const auditOperations = ({ audit }: RouteContext) =>
         to: optionalTime('End, ISO 8601, exclusive.'),
         ...exportFormatQuery,
       },
-      responses: { 200: describeTable(Type.Array(AuditSchema), 'The records.', columns, { ndjson: true }) },
+      responses: { 200: describeTable(Type.Array(AuditSchema), 'The records.', columns, true) },
       handler: (request, reply) => {
         const { limit, before, actor, action, subject, address, request_id: requestId } = request.query;
         const filter = { actor, action, subject, address, requestId, ...toTimeRange(request.query) };

@@ -44,31 +44,24 @@ export const clientOperations = ({ clients, browser }: RouteContext) =>
     }),
   });
 
-interface PackageKind {
-  suffix: string;
-  mediaType: string;
-  description: string;
-  install(url: string): string;
-}
-
-const kinds: readonly PackageKind[] = [
+const kinds = [
   {
     suffix: '.mjs',
     mediaType: 'text/javascript; charset=utf-8',
     description: 'The command line, as one file for Node 20.15 or newer: node bursar.mjs --help',
-    install: (url) => `curl -O ${url}`,
+    install: (url: string) => `curl -O ${url}`,
   },
   {
     suffix: '.whl',
     mediaType: 'application/octet-stream',
     description: 'The library for Python 3.9 or newer, and for notebooks.',
-    install: (url) => `pip install ${url}`,
+    install: (url: string) => `pip install ${url}`,
   },
   {
     suffix: '.tgz',
     mediaType: 'application/gzip',
     description: 'The library for TypeScript and JavaScript, for browsers and Node 20.15 or newer.',
-    install: (url) => `npm install ${url}`,
+    install: (url: string) => `npm install ${url}`,
   },
 ];
 const kindOf = (name: string) => kinds.find(({ suffix }) => name.endsWith(suffix));

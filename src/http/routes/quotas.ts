@@ -1,7 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
-import { ProjectAccountSchema, QuoteSchema, UsageSchema } from '../../contract/ledger.ts';
-import { QuotaSchema } from '../../contract/quota.ts';
+import { ProjectAccountSchema, QuotaSchema, QuoteSchema, UsageSchema } from '../../contract/ledger.ts';
 import { MovementSchema, StatementSchema } from '../../contract/statement.ts';
 import type { Owner, PathScope } from '../../services/scope.ts';
 import {

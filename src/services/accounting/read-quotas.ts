@@ -1,4 +1,4 @@
-import { toQuotaJson } from '../../contract/quota.ts';
+import { toQuotaJson } from '../../contract/ledger.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { findQuotas, getQuotasVersion, readQuotaRows, toQuotas, toQuotasVersion } from '../../store/ledger/quotas.ts';
