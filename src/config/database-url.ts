@@ -1,4 +1,5 @@
 import { BursarError } from '../domain/errors.ts';
+import { isLoopback } from './loopback.ts';
 
 export type DatabaseAddress = { kind: 'sqlite'; file: string } | ({ kind: 'postgres' } & PostgresAddress);
 
@@ -55,14 +56,10 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
 
 /** The default needs no TLS on the same host, and verifies the certificate of any other host. */
 function parseSslMode(text: string | null, host: string): SslMode {
-  if (text === null) return isLocal(host) ? 'disable' : 'verify-full';
+  if (text === null) return host.startsWith('/') || isLoopback(host) ? 'disable' : 'verify-full';
   const mode = sslModes.find((sslMode) => sslMode === text);
   if (mode === undefined) throw invalidUrl(`sslmode must be one of ${sslModes.join(', ')}`);
   return mode;
-}
-
-function isLocal(host: string): boolean {
-  return host.startsWith('/') || host === 'localhost' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 function parseUrl(text: string): URL {

@@ -144,7 +144,7 @@ function validatePublicUrl({ publicUrl: text, tls }: Config['server']): FieldErr
   const { protocol, hostname } = new URL(text);
   if (protocol === 'http:' && tls !== undefined)
     return [{ field, message: 'must begin with https:// with server.tls' }];
-  if (protocol === 'https:' || isLoopback(hostname.replace(/^\[|\]$/g, ''))) return [];
+  if (protocol === 'https:' || isLoopback(hostname)) return [];
   return [{ field, message: 'must begin with https://, unless it names this host' }];
 }
 

@@ -86,7 +86,7 @@ export const formTokenOf = (session: string) => hashToken(`form ${session}`);
 function toOrigin(hostHeader: string, hasTls: boolean): string {
   const url = URL.parse(`https://${hostHeader}`);
   if (url === null) throw new BursarError('bad_request', 'The header Host does not name a host.');
-  const isPlain = !hasTls && isLoopback(url.hostname.replace(/^\[|\]$/g, ''));
+  const isPlain = !hasTls && isLoopback(url.hostname);
   return `${isPlain ? 'http' : 'https'}://${url.host}`;
 }
 
