@@ -14,9 +14,9 @@ const maxDelayMs = 5000;
 
 /** Event numbers have no gaps; a follower has seen them once and in order; a job ends once. */
 export async function checkEvents({ db, log, plan }: HistoryContext, jobs: readonly Job[]): Promise<string[]> {
-  const events = await db.selectFrom('events').selectAll().orderBy('user_id').orderBy('seq').execute();
+  const events = await db.selectFrom('events').selectAll().orderBy('userId').orderBy('seq').execute();
   const problems: string[] = [];
-  for (const [user, own] of Map.groupBy(events, ({ user_id }) => user_id)) {
+  for (const [user, own] of Map.groupBy(events, ({ userId }) => userId)) {
     const gap = own.findIndex(({ seq }, index) => seq !== index + 1);
     if (gap >= 0) problems.push(`the events of user ${user} have a gap at ${gap + 1}`);
     const seen = log.events.get(user);
@@ -24,7 +24,7 @@ export async function checkEvents({ db, log, plan }: HistoryContext, jobs: reado
     if (wrong >= 0) problems.push(`user ${user} saw as event ${wrong + 1}: ${JSON.stringify(seen?.[wrong])}`);
   }
   const byJob = Map.groupBy(events, ({ job }) => job);
-  for (const { id, job_id: jobId, state, ended_at: endedAt } of jobs) {
+  for (const { id, jobId, state, endedAt } of jobs) {
     const own = byJob.get(id) ?? [];
     const kinds = own.map(({ kind }) => kind);
     const count = (kind: string) => kinds.filter((each) => each === kind).length;
@@ -69,7 +69,7 @@ function isEvent(json: string, event: Event | undefined): boolean {
     id === event.seq &&
     type === event.kind &&
     Date.parse(at) === event.at &&
-    JSON.stringify(job) === JSON.stringify(JSON.parse(event.job_json ?? 'null')) &&
+    JSON.stringify(job) === JSON.stringify(JSON.parse(event.jobJson ?? 'null')) &&
     JSON.stringify(data) === JSON.stringify(JSON.parse(event.data))
   );
 }
@@ -78,39 +78,39 @@ function isEvent(json: string, event: Event | undefined): boolean {
 export async function checkDeliveries({ db, log, plan }: HistoryContext): Promise<string[]> {
   const deliveries = await db
     .selectFrom('deliveries')
-    .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhook_id')
-    .select(['deliveries.id', 'deliveries.event_id', 'deliveries.state', 'webhooks.user_id'])
+    .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhookId')
+    .select(['deliveries.id', 'deliveries.eventId', 'deliveries.state', 'webhooks.userId'])
     .execute();
   const eventsById = new Map((await db.selectFrom('events').selectAll().execute()).map((event) => [event.id, event]));
-  const webhooks = await db.selectFrom('webhooks').select(['user_id', 'created_at', 'disabled_at']).execute();
+  const webhooks = await db.selectFrom('webhooks').select(['userId', 'createdAt', 'disabledAt']).execute();
   const problems = log.wrongSignatures.map((id) => `message ${id} has a wrong signature`);
-  for (const { id, event_id, state, user_id } of deliveries) {
-    const body = log.received.get(`${user_id} ${toMessageId(id)}`);
+  for (const { id, eventId, state, userId } of deliveries) {
+    const body = log.received.get(`${userId} ${toMessageId(id)}`);
     const isReceived = body !== undefined;
-    if (isReceived && !isEvent(body, eventsById.get(event_id ?? 0)))
+    if (isReceived && !isEvent(body, eventsById.get(eventId ?? 0)))
       problems.push(`delivery ${id} is not its event: ${body}`);
     // The retries go on for longer than all faults.
     if (state !== 'delivered' || !isReceived)
       problems.push(`delivery ${id} is ${state} and was ${isReceived ? '' : 'never '}received`);
   }
-  for (const { user_id, created_at, disabled_at } of webhooks) {
-    if (disabled_at !== null) problems.push(`the webhook of user ${user_id} is disabled`);
-    const delivered = new Set(deliveries.filter((each) => each.user_id === user_id).map(({ event_id }) => event_id));
+  for (const { userId, createdAt, disabledAt } of webhooks) {
+    if (disabledAt !== null) problems.push(`the webhook of user ${userId} is disabled`);
+    const delivered = new Set(deliveries.filter((each) => each.userId === userId).map(({ eventId }) => eventId));
     const events = await db
       .selectFrom('events')
       .select(['id', 'at'])
-      .where('user_id', '=', user_id)
+      .where('userId', '=', userId)
       .where('kind', 'in', webhookEvents)
       .execute();
     // Events of a disabled user are not delivered. A transaction can begin some seconds after the time of its event.
     const skewMs = maxSkewMs(plan);
     const isOptional = (at: number) =>
-      at <= created_at + skewMs ||
+      at <= createdAt + skewMs ||
       log.disablings.some(
-        ({ user, from, to }) => user === user_id && at > from - skewMs - maxDelayMs && at < to + skewMs,
+        ({ user, from, to }) => user === userId && at > from - skewMs - maxDelayMs && at < to + skewMs,
       );
     const missing = events.filter(({ id, at }) => !isOptional(at) && !delivered.has(id));
-    if (missing.length > 0) problems.push(`user ${user_id} has no delivery of event ${missing[0]?.id}`);
+    if (missing.length > 0) problems.push(`user ${userId} has no delivery of event ${missing[0]?.id}`);
   }
   return problems;
 }

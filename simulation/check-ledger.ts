@@ -21,16 +21,16 @@ export async function findWrongPeriods({ db, plan }: HistoryContext): Promise<st
   const holds = await db
     .selectFrom('holds')
     .innerJoin('jobs', 'jobs.id', 'holds.job')
-    .innerJoin('accounts', 'accounts.id', 'holds.time_cap')
-    .innerJoin('periods', 'periods.id', 'accounts.period_id')
-    .select(['jobs.job_id', 'jobs.accepted_at', 'periods.starts_at', 'periods.ends_at'])
+    .innerJoin('accounts', 'accounts.id', 'holds.timeCap')
+    .innerJoin('periods', 'periods.id', 'accounts.periodId')
+    .select(['jobs.jobId', 'jobs.acceptedAt', 'periods.startsAt', 'periods.endsAt'])
     .execute();
   // A period can begin by a clock that is behind that of the server that accepted a job before.
   const skewMs = maxSkewMs(plan);
   const isOutside = (at: number, starts: number, ends: number | null) =>
     at < starts - skewMs || (ends !== null && at > ends + skewMs);
-  const wrong = holds.filter(({ accepted_at, starts_at, ends_at }) => isOutside(accepted_at, starts_at, ends_at));
-  return wrong.map(({ job_id }) => `${job_id} holds time of a period that it was not accepted in`);
+  const wrong = holds.filter(({ acceptedAt, startsAt, endsAt }) => isOutside(acceptedAt, startsAt, endsAt));
+  return wrong.map(({ jobId }) => `${jobId} holds time of a period that it was not accepted in`);
 }
 
 type Entry = Awaited<ReturnType<typeof listEntries>>[number];
@@ -39,8 +39,8 @@ type Entry = Awaited<ReturnType<typeof listEntries>>[number];
 export async function listEntries(db: Db) {
   return await db
     .selectFrom('entries')
-    .innerJoin('accounts', 'accounts.id', 'entries.account_id')
-    .innerJoin('projects', 'projects.id', 'accounts.project_id')
+    .innerJoin('accounts', 'accounts.id', 'entries.accountId')
+    .innerJoin('projects', 'projects.id', 'accounts.projectId')
     .where('accounts.resource', '=', 'time')
     .select(['entries.kind', 'entries.granted', 'entries.posted', 'entries.overrun', 'entries.reason', 'entries.job'])
     .select(['accounts.holder', 'projects.name as project'])
@@ -62,10 +62,10 @@ export function checkBalances(entries: readonly Entry[], jobs: readonly Job[]): 
     const job = byId.get(id ?? 0);
     const [pool, cap] = [parts.filter(({ holder }) => holder === poolHolder), parts.filter(({ holder }) => holder)];
     const isRight =
-      parts.every(({ project }) => project === job?.project_name) && cap.every(({ holder }) => holder === job?.owner);
+      parts.every(({ project }) => project === job?.projectName) && cap.every(({ holder }) => holder === job?.owner);
     return isRight && sumOfChanges(pool) === sumOfChanges(cap)
       ? []
-      : [`${job?.job_id} is charged to ${JSON.stringify(parts)}`];
+      : [`${job?.jobId} is charged to ${JSON.stringify(parts)}`];
   });
 }
 
@@ -73,7 +73,7 @@ export function checkBalances(entries: readonly Entry[], jobs: readonly Job[]): 
 export async function checkCommands({ db, log }: HistoryContext, entries: readonly Entry[]): Promise<string[]> {
   const audit = await db.selectFrom('audit').select(['action', 'details']).execute();
   const owners = new Map(
-    (await db.selectFrom('jobs').select(['job_id', 'owner']).execute()).map((job) => [job.job_id, job.owner]),
+    (await db.selectFrom('jobs').select(['jobId', 'owner']).execute()).map((job) => [job.jobId, job.owner]),
   );
   const countAudited = (reason: string) => audit.filter(({ details }) => JSON.parse(details).reason === reason).length;
   const problems: string[] = [];
@@ -95,9 +95,9 @@ export async function checkCommands({ db, log }: HistoryContext, entries: readon
   }
   for (const reason of log.refusedCommands)
     if (changes.has(reason) || countAudited(reason) > 0) problems.push(`"${reason}" was refused and has an effect`);
-  const { closed_at: closedAt } = await db
+  const { closedAt } = await db
     .selectFrom('projects')
-    .select('closed_at')
+    .select('closedAt')
     .where('name', '=', 'side')
     .executeTakeFirstOrThrow();
   const isClosed = [...log.commands.values()].some(({ kind }) => kind === 'close project');

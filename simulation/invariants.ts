@@ -41,25 +41,25 @@ const maxClockDifferenceMs = 5000;
 
 /** Lists unfinished work. Once the faults are over, the list must become empty. */
 export async function findLeftovers({ db, scheduler, log }: HistoryContext): Promise<string[]> {
-  const jobs = await db.selectFrom('jobs').select(['job_id', 'state', 'project_name', 'terminal']).execute();
+  const jobs = await db.selectFrom('jobs').select(['jobId', 'state', 'projectName', 'terminal']).execute();
   const deliveries = await db.selectFrom('deliveries').select('id').where('state', '=', 'pending').execute();
-  const users = await db.selectFrom('users').select(['id', 'event_seq']).execute();
-  const unseen = users.filter(({ id, event_seq }) => (log.events.get(id)?.length ?? event_seq) !== event_seq);
+  const users = await db.selectFrom('users').select(['id', 'eventSeq']).execute();
+  const unseen = users.filter(({ id, eventSeq }) => (log.events.get(id)?.length ?? eventSeq) !== eventSeq);
   return [
-    ...jobs.filter(({ terminal }) => terminal === 0).map(({ job_id, state }) => `${job_id} has not ended: ${state}`),
+    ...jobs.filter(({ terminal }) => terminal === 0).map(({ jobId, state }) => `${jobId} has not ended: ${state}`),
     ...jobs
-      .filter(({ state, project_name }) => state === 'ended' && project_name === 'side')
-      .map(({ job_id }) => `the files of ${job_id} are kept after their retention period`),
+      .filter(({ state, projectName }) => state === 'ended' && projectName === 'side')
+      .map(({ jobId }) => `the files of ${jobId} are kept after their retention period`),
     ...scheduler.unfinished().map((name) => `the scheduler still has ${name}`),
     ...deliveries.map(({ id }) => `delivery ${id} is still pending`),
-    ...unseen.map(({ id, event_seq }) => `user ${id} has seen ${log.events.get(id)?.length} of ${event_seq} events`),
+    ...unseen.map(({ id, eventSeq }) => `user ${id} has seen ${log.events.get(id)?.length} of ${eventSeq} events`),
   ];
 }
 
 /** Lists files that nobody needs. Those that could not be removed must be gone after the next start of the servers. */
 export async function findLeftFiles({ db, dataFolder, plan }: HistoryContext): Promise<string[]> {
-  const jobs = await db.selectFrom('jobs').select(['job_id', 'state']).execute();
-  const jobIds = new Set(jobs.map(({ job_id }) => job_id));
+  const jobs = await db.selectFrom('jobs').select(['jobId', 'state']).execute();
+  const jobIds = new Set(jobs.map(({ jobId }) => jobId));
   const workspaces = new Set(readdirSync(join(dataFolder, 'workspaces')));
   const spooled = readdirSync(join(dataFolder, 'spool'), { recursive: true }).map(String);
   const zips = spooled.filter((name) => /\.(zip|part)$/.test(name));
@@ -67,8 +67,8 @@ export async function findLeftFiles({ db, dataFolder, plan }: HistoryContext): P
   const mayStay = (name: string) => plan.servers > 1 && !jobIds.has(name.replace('.zip', ''));
   return [
     ...jobs
-      .filter(({ job_id, state }) => state === 'deleted' && workspaces.has(job_id))
-      .map(({ job_id }) => `the files of ${job_id} are deleted and still there`),
+      .filter(({ jobId, state }) => state === 'deleted' && workspaces.has(jobId))
+      .map(({ jobId }) => `the files of ${jobId} are deleted and still there`),
     ...zips.filter((name) => !mayStay(name)).map((name) => `${name} is left in the spool`),
   ];
 }
@@ -97,14 +97,14 @@ export async function findProblems(history: HistoryContext): Promise<string[]> {
       const known = log.submissions.find(({ id }) => titleOf(id) === job.title);
       return known
         ? [
-            ...checkJob(job, known, scheduler.runs.get(job.job_id), sumOfChanges(charges.get(job.id)), {
+            ...checkJob(job, known, scheduler.runs.get(job.jobId), sumOfChanges(charges.get(job.id)), {
               isAnnounced: announced.has(job.id),
-              refusals: scheduler.countRefusals(job.job_id),
+              refusals: scheduler.countRefusals(job.jobId),
               skewMs: maxSkewMs(history.plan),
             }),
-            ...checkFiles(history, job, known, scheduler.runs.has(job.job_id)),
+            ...checkFiles(history, job, known, scheduler.runs.has(job.jobId)),
           ]
-        : [`${job.job_id} is nobody's`];
+        : [`${job.jobId} is nobody's`];
     }),
     ...checkBalances(entries, jobs),
     ...(await checkCommands(history, entries)),
@@ -117,12 +117,12 @@ export async function findProblems(history: HistoryContext): Promise<string[]> {
 function checkSubmission({ id, answer, user, project }: SentSubmission, jobs: readonly Job[]): string[] {
   if (jobs.length > 1) return [`submission ${id} has ${jobs.length} jobs`];
   const [job] = jobs;
-  if (job !== undefined && (job.owner !== user || job.project_name !== project))
-    return [`${job.job_id} belongs to ${job.owner} in ${job.project_name}, not to ${user} in ${project}`];
+  if (job !== undefined && (job.owner !== user || job.projectName !== project))
+    return [`${job.jobId} belongs to ${job.owner} in ${job.projectName}, not to ${user} in ${project}`];
   if (answer === null) return [];
   if ('error' in answer)
     return job === undefined ? [] : [`submission ${id} was refused (${answer.error}) and has a job`];
-  return job?.job_id === answer.jobId ? [] : [`submission ${id} was answered with ${answer.jobId}, which is lost`];
+  return job?.jobId === answer.jobId ? [] : [`submission ${id} was answered with ${answer.jobId}, which is lost`];
 }
 
 /** The allowed outcomes of a job depend on these too, not only on its run. */
@@ -144,7 +144,7 @@ function checkJob(
 ): string[] {
   const allowed = allowedOutcomes(known, run, circumstances);
   const problems: string[] = [];
-  const { job_id: jobId, outcome } = job;
+  const { jobId, outcome } = job;
   // Each job has one node, and its project pays for cores.
   const units = known.cores;
   const { runtimeHours } = JSON.parse(job.request) as JobRequest;
@@ -219,7 +219,7 @@ function describeRun(run: Run | undefined): string {
 
 /** The files of a job are kept until their owner deletes them or their retention period is over. */
 function checkFiles({ dataFolder, log }: HistoryContext, job: Job, known: SentSubmission, hasRun: boolean): string[] {
-  const { job_id: jobId, state, project_name: project } = job;
+  const { jobId, state, projectName: project } = job;
   if (state === 'deleted')
     return project === 'side' || log.deletions.has(jobId)
       ? []

@@ -26,11 +26,11 @@ const grants = { time: 1e9, space: 1e12 };
 export async function listFilledProjects(db: Db, now: number): Promise<FilledProject[]> {
   const projects = await db
     .selectFrom('projects')
-    .innerJoin('periods', 'periods.project_id', 'projects.id')
+    .innerJoin('periods', 'periods.projectId', 'projects.id')
     .select(['projects.id', 'projects.hpc', 'projects.name', 'periods.id as periodId'])
-    .where('closed_at', 'is', null)
-    .where('starts_at', '<=', now)
-    .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]))
+    .where('closedAt', 'is', null)
+    .where('startsAt', '<=', now)
+    .where((eb) => eb.or([eb('endsAt', 'is', null), eb('endsAt', '>', now)]))
     .orderBy('projects.id')
     .execute();
   if (projects.length === 0) throw new Error('the database has no open project');
@@ -43,7 +43,7 @@ export async function insertEnrolments(
   { users, projects, now }: { users: readonly FilledUser[]; projects: readonly FilledProject[]; now: number },
 ): Promise<void> {
   for (const chunk of chunks(users)) {
-    const userRows = chunk.map(({ id }) => ({ id, role: 'user' as const, created_at: now }));
+    const userRows = chunk.map(({ id }) => ({ id, role: 'user' as const, createdAt: now }));
     await tx
       .insertInto('users')
       .values(userRows)
@@ -52,11 +52,11 @@ export async function insertEnrolments(
     const token = {
       name: 'filled',
       scopes: [...userScopes].join(' '),
-      created_at: now,
-      expires_at: null,
-      revoked_at: null,
+      createdAt: now,
+      expiresAt: null,
+      revokedAt: null,
     };
-    const tokenRows = chunk.map((user) => ({ user_id: user.id, hash: hashToken(user.token), ...token }));
+    const tokenRows = chunk.map((user) => ({ userId: user.id, hash: hashToken(user.token), ...token }));
     await tx
       .insertInto('tokens')
       .values(tokenRows)
@@ -67,14 +67,14 @@ export async function insertEnrolments(
 }
 
 async function insertMembers(tx: Tx, users: readonly FilledUser[], project: FilledProject, now: number): Promise<void> {
-  const membership = { project_id: project.id, status: 'active' as const, reason: '', since: now };
+  const membership = { projectId: project.id, status: 'active' as const, reason: '', since: now };
   await tx
     .insertInto('memberships')
-    .values(users.map(({ id }) => ({ user_id: id, ...membership })))
+    .values(users.map(({ id }) => ({ userId: id, ...membership })))
     .onConflict((conflict) => conflict.doNothing())
     .execute();
   for (const resource of ['time', 'space'] as const) {
-    const key = { project_id: project.id, period_id: resource === 'time' ? project.periodId : 0, resource };
+    const key = { projectId: project.id, periodId: resource === 'time' ? project.periodId : 0, resource };
     const caps = users.map(({ id }) => ({ ...key, holder: id, ...zeroMovement, alerted: 0 }));
     await tx
       .insertInto('accounts')
@@ -82,7 +82,7 @@ async function insertMembers(tx: Tx, users: readonly FilledUser[], project: Fill
       .onConflict((conflict) => conflict.doNothing())
       .execute();
     const holders = [poolHolder, ...users.map(({ id }) => id)];
-    const ofHolders = sql`project_id = ${project.id} and period_id = ${key.period_id} and resource = ${resource}
+    const ofHolders = sql`project_id = ${project.id} and period_id = ${key.periodId} and resource = ${resource}
       and holder in (${sql.join(holders)})`;
     const amount = sql`case holder when ${poolHolder} then ${sql.lit(grants[resource] * users.length)}
       else ${sql.lit(grants[resource])} end`;

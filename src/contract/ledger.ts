@@ -144,8 +144,8 @@ interface ProjectAccountFields extends AccountFields {
   hpc: string;
   name: string;
   charge: ChargeUnit;
-  starts_at: number | null;
-  ends_at: number | null;
+  startsAt: number | null;
+  endsAt: number | null;
 }
 
 export function publicProjectAccount(account: ProjectAccountFields): Static<typeof ProjectAccountSchema> {
@@ -154,8 +154,8 @@ export function publicProjectAccount(account: ProjectAccountFields): Static<type
     unit: account.resource === 'time' ? timeUnits[account.charge] : publicUnits.space.name,
     project_hpc: publicSystemName(account.hpc),
     project_name: account.name,
-    starts: toIsoTimeOrNull(account.starts_at),
-    ends: toIsoTimeOrNull(account.ends_at),
+    starts: toIsoTimeOrNull(account.startsAt),
+    ends: toIsoTimeOrNull(account.endsAt),
   };
 }
 

@@ -29,16 +29,16 @@ describe('the fill of the benchmarks', () => {
     for (const row of rows) {
       const stages = systems.get(row.hpc)?.stages;
       assert.ok(stages);
-      assert.equal(row.public_json, publicJob(toJobRecord(row), stages).json);
+      assert.equal(row.publicJson, publicJob(toJobRecord(row), stages).json);
     }
     for (const { id, token } of users) {
       assert.equal((await findTokenByHash(db, hashToken(token)))?.userId, id);
       const user = await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
-      assert.equal(user.jobs_version, rows.filter(({ owner }) => owner === id).length);
-      const events = await db.selectFrom('events').selectAll().where('user_id', '=', id).orderBy('seq').execute();
+      assert.equal(user.jobsVersion, rows.filter(({ owner }) => owner === id).length);
+      const events = await db.selectFrom('events').selectAll().where('userId', '=', id).orderBy('seq').execute();
       assert.deepEqual(
         events.map(({ seq }) => seq),
-        Array.from({ length: user.event_seq }, (_, index) => index + 1),
+        Array.from({ length: user.eventSeq }, (_, index) => index + 1),
       );
       for (const { data } of events) JSON.parse(data);
     }

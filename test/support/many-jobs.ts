@@ -41,7 +41,7 @@ export async function storeManyJobs(db: Db, { owner, hpc, project, count }: Bulk
   await db.backend.dialect.setLastId(db, 'jobs', from + count - 1);
   await db
     .updateTable('users')
-    .set((eb) => ({ jobs_version: eb('jobs_version', '+', count) }))
+    .set((eb) => ({ jobsVersion: eb('jobsVersion', '+', count) }))
     .where('id', '=', owner)
     .execute();
 }

@@ -52,5 +52,5 @@ export async function storeEnd(tx: Tx, id: number): Promise<void> {
     .executeTakeFirst();
   if (row === undefined) return;
   const users = tx.updateTable('users').where('id', '=', row.owner);
-  await users.set((eb) => ({ unfinished_jobs: eb('unfinished_jobs', '-', 1) })).execute();
+  await users.set((eb) => ({ unfinishedJobs: eb('unfinishedJobs', '-', 1) })).execute();
 }

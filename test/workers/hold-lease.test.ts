@@ -47,7 +47,7 @@ describe('holdLease', () => {
   }
 
   const readExpiry = async () =>
-    (await database.db.selectFrom('leases').select('expires_at').executeTakeFirstOrThrow()).expires_at;
+    (await database.db.selectFrom('leases').select('expiresAt').executeTakeFirstOrThrow()).expiresAt;
 
   async function waitForRenewal(): Promise<void> {
     const firstExpiry = await readExpiry();
@@ -171,7 +171,7 @@ describe('holdLease', () => {
       }),
     );
     await until('the work runs', () => leases[0]);
-    await database.db.updateTable('leases').set({ term: 99, expires_at: 0 }).execute();
+    await database.db.updateTable('leases').set({ term: 99, expiresAt: 0 }).execute();
     await until('the lease is acquired a second time', () => leases[1]);
   });
 
@@ -180,7 +180,7 @@ describe('holdLease', () => {
     const lease = await first.latestLease();
     // The holder may renew it between the two statements.
     await until('another instance acquires the lease', async () => {
-      await database.db.updateTable('leases').set({ expires_at: 0 }).execute();
+      await database.db.updateTable('leases').set({ expiresAt: 0 }).execute();
       return await acquireLease(database.db, 'work', 'another', 60_000);
     });
     await assert.rejects(
@@ -196,7 +196,7 @@ describe('holdLease', () => {
     const lease = await instance.latestLease();
     await waitForRenewal();
     assert.equal(await lease.transaction(async () => 'written'), 'written');
-    await database.db.updateTable('leases').set({ term: 99, expires_at: 0 }).execute();
+    await database.db.updateTable('leases').set({ term: 99, expiresAt: 0 }).execute();
     await until('the lease is acquired a second time', () => instance.acquired[1]);
     assert.equal(instance.stopCount, 1);
   });

@@ -153,8 +153,8 @@ describe('a measurement of running jobs', () => {
   const listCancelled = async () =>
     await database.db
       .selectFrom('jobs')
-      .select(['job_id', 'cancel_requested_by'])
-      .where('cancel_requested_by', 'is not', null)
+      .select(['jobId', 'cancelRequestedBy'])
+      .where('cancelRequestedBy', 'is not', null)
       .execute();
 
   test('does not count the files of a job twice that ends meanwhile', async () => {
@@ -183,7 +183,7 @@ describe('a measurement of running jobs', () => {
     assert.equal(await cancelExceeding(notAborted), true);
     await end(overrunning, 500 * MB);
     assert.equal(await cancelExceeding(notAborted), false);
-    assert.deepEqual(await listCancelled(), [{ job_id: 'OVERRUNNING', cancel_requested_by: 'space_limit' }]);
+    assert.deepEqual(await listCancelled(), [{ jobId: 'OVERRUNNING', cancelRequestedBy: 'space_limit' }]);
   });
 
   test('takes the files of jobs that were running before the start for files that fitted', async () => {

@@ -89,7 +89,7 @@ describe('watcher', () => {
 
   /** Changes the job as another worker or another instance does. */
   const changeJob = (state: JobState, ref: string | null, id = jobId) =>
-    database.db.updateTable('jobs').set({ state, engine_ref: ref }).where('job_id', '=', id).execute();
+    database.db.updateTable('jobs').set({ state, engineRef: ref }).where('jobId', '=', id).execute();
   const storedState = async (id = jobId) => (await findJob(database.db, id))?.status.state;
 
   function startTestWatcher(): void {
@@ -210,7 +210,7 @@ describe('watcher', () => {
       }
     }
     async function showAsRunning(): Promise<void> {
-      await database.db.updateTable('jobs').set({ state: 'running', started_at: 1 }).execute();
+      await database.db.updateTable('jobs').set({ state: 'running', startedAt: 1 }).execute();
       startTestWatcher();
     }
 

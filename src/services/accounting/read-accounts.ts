@@ -17,8 +17,8 @@ export async function readAccountsOfProject(db: Db, systems: Systems, scope: Req
 }
 
 /** The pool before the cap, and time before space. */
-function byProject(a: CurrentAccount & { project_id: number }, b: CurrentAccount & { project_id: number }): number {
-  return a.project_id - b.project_id || compare(a.holder, b.holder) || compare(b.resource, a.resource);
+function byProject(a: CurrentAccount & { projectId: number }, b: CurrentAccount & { projectId: number }): number {
+  return a.projectId - b.projectId || compare(a.holder, b.holder) || compare(b.resource, a.resource);
 }
 
 const compare = (a: string, b: string) => (a < b ? -1 : Number(a > b));

@@ -32,7 +32,7 @@ export interface Dialect {
   /** The schema of the tables. SQLite has none. */
   schemaName(db: Handle): Promise<string | null>;
   foreignKeys(db: Handle): Promise<{ child: string; parent: string }[]>;
-  /** All rows of a table in batches. On PostgreSQL the handle must be a transaction. */
+  /** All rows of a table in batches, with the names of the columns in the database. On PostgreSQL the handle must be a transaction. */
   readTable(db: Handle, table: string, batchSize: number): AsyncIterable<Row[]>;
   /** SQL for the next id of a table. On SQLite the id is not reserved before it is inserted. */
   nextId(table: string): string;
@@ -69,7 +69,8 @@ export const sqliteDialect: Dialect = {
       from sqlite_master t, pragma_foreign_key_list(t.name) f where t.type = 'table'`.execute(db);
     return rows;
   },
-  async *readTable(db, table, batchSize) {
+  async *readTable(handle, table, batchSize) {
+    const db = handle.withoutPlugins();
     for (let lastRowid = -1; ; ) {
       const { rows } = await sql<Row & { rowid_: number }>`
         select rowid as rowid_, * from ${sql.table(table)} where rowid > ${lastRowid}
@@ -126,7 +127,8 @@ export const postgresDialect: Dialect = {
       where f.contype = 'f' and f.connamespace = current_schema()::regnamespace`.execute(db);
     return rows;
   },
-  async *readTable(db, table, batchSize) {
+  async *readTable(handle, table, batchSize) {
+    const db = handle.withoutPlugins();
     await sql`declare all_rows no scroll cursor for select * from ${sql.table(table)}`.execute(db);
     for (;;) {
       const { rows } = await sql<Row>`fetch forward ${sql.lit(batchSize)} from all_rows`.execute(db);

@@ -1,7 +1,16 @@
-import type { CompiledQuery, Kysely, Transaction } from 'kysely';
+import { CamelCasePlugin, type CompiledQuery, type Kysely, type Transaction } from 'kysely';
 import type { BursarError } from '../../domain/errors.ts';
 import type { Dialect } from './dialect.ts';
 import type { Tables } from './tables.ts';
+
+/** Columns have names like `job_id` in the database, and like `jobId` in queries and rows. */
+class ColumnNames extends CamelCasePlugin {
+  toRow<Row>(row: unknown): Row {
+    return this.mapRow(row as Record<string, unknown>) as Row;
+  }
+}
+
+export const columnNames = new ColumnNames({ maintainNestedObjectKeys: true });
 
 /** The parts of a handle that depend on the kind of database behind it. */
 export interface Backend {

@@ -15,7 +15,10 @@ function createMigrations(dialect: Dialect): Record<string, Migration> {
 }
 
 export function createMigrator(db: Db): Migrator {
-  return new Migrator({ db, provider: { getMigrations: async () => createMigrations(db.backend.dialect) } });
+  return new Migrator({
+    db: db.withoutPlugins(),
+    provider: { getMigrations: async () => createMigrations(db.backend.dialect) },
+  });
 }
 
 export interface SchemaStatus {

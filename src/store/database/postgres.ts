@@ -13,7 +13,7 @@ import type Pg from 'pg';
 import type { PostgresAddress } from '../../config/database-url.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { postgresDialect } from './dialect.ts';
-import type { Db } from './handle.ts';
+import { columnNames, type Db } from './handle.ts';
 import { type DatabaseObserver, noObserver } from './observer.ts';
 import { isConnectionLost, toBursarError } from './postgres-errors.ts';
 import type { Tables } from './tables.ts';
@@ -53,7 +53,7 @@ export function openPostgres(settings: PostgresSettings, observer: DatabaseObser
     openPool = created;
     return toKyselyPool(created, Client, (client) => wrapClient(client, { names, diskFailure, observer }), observer);
   };
-  const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+  const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }), plugins: [columnNames] });
   const backend = {
     dialect: postgresDialect,
     async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {

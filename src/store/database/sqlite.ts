@@ -19,7 +19,7 @@ import { LRUCache } from 'lru-cache';
 import { BursarError } from '../../domain/errors.ts';
 import { sqliteDialect } from './dialect.ts';
 import { createGroupWriter, type GroupMember, type GroupWriter } from './group-commit.ts';
-import type { Backend, Db } from './handle.ts';
+import { type Backend, columnNames, type Db } from './handle.ts';
 import { type DatabaseObserver, noObserver } from './observer.ts';
 import { toBursarError, withBursarErrors } from './sqlite-errors.ts';
 import type { Tables } from './tables.ts';
@@ -60,7 +60,7 @@ export function openSqlite(file: string, observer: DatabaseObserver = noObserver
     writeOutsideTransaction: runOnWriter,
     observer,
   };
-  const kysely = new Kysely<Tables>({ dialect: new ReaderWriterDialect(connections) });
+  const kysely = new Kysely<Tables>({ dialect: new ReaderWriterDialect(connections), plugins: [columnNames] });
   return Object.assign(kysely, { backend: { ...sqliteBackend(connections), openReader: () => openReader(file) } });
 }
 
@@ -68,7 +68,7 @@ export function openSqlite(file: string, observer: DatabaseObserver = noObserver
 function openReader(file: string): Db {
   const database = new Sqlite(file, { readonly: true });
   database.pragma('busy_timeout = 10000');
-  const kysely = new Kysely<Tables>({ dialect: new SqliteDialect({ database }) });
+  const kysely = new Kysely<Tables>({ dialect: new SqliteDialect({ database }), plugins: [columnNames] });
   const backend: Backend = {
     dialect: sqliteDialect,
     run: async (handle, query) => (await handle.executeQuery(query)).rows,
@@ -130,8 +130,8 @@ function sqliteBackend({ read, write, groups }: Connections): Backend {
   return {
     dialect: sqliteDialect,
     async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
-      if (handle.isTransaction) return write(query).rows as readonly Row[];
-      if (isSelect(query)) return read(query).rows as readonly Row[];
+      if (handle.isTransaction) return write(query).rows.map((row) => columnNames.toRow<Row>(row));
+      if (isSelect(query)) return read(query).rows.map((row) => columnNames.toRow<Row>(row));
       return (await handle.executeQuery(query)).rows;
     },
     lastWriteFailure: groups.lastFailure,

@@ -8,10 +8,10 @@ export interface DeliveryRecord extends Delivery {
 function selectDeliveries(db: Db, webhookId: number) {
   return db
     .selectFrom('deliveries')
-    .leftJoin('events', 'events.id', 'deliveries.event_id')
+    .leftJoin('events', 'events.id', 'deliveries.eventId')
     .selectAll('deliveries')
     .select(['events.seq', 'events.kind'])
-    .where('deliveries.webhook_id', '=', webhookId);
+    .where('deliveries.webhookId', '=', webhookId);
 }
 
 type DeliveryRow = Awaited<ReturnType<ReturnType<typeof selectDeliveries>['executeTakeFirstOrThrow']>>;
@@ -19,15 +19,15 @@ type DeliveryRow = Awaited<ReturnType<ReturnType<typeof selectDeliveries>['execu
 function toDeliveryRecord(row: DeliveryRow): DeliveryRecord {
   return {
     id: row.id,
-    webhookId: row.webhook_id,
+    webhookId: row.webhookId,
     event: row.seq === null || row.kind === null ? null : { seq: row.seq, kind: row.kind },
     state: row.state,
-    createdAt: row.created_at,
-    dueAt: row.due_at,
+    createdAt: row.createdAt,
+    dueAt: row.dueAt,
     tries: row.tries,
-    lastAt: row.last_at,
-    lastResult: row.last_result,
-    lastError: row.last_error,
+    lastAt: row.lastAt,
+    lastResult: row.lastResult,
+    lastError: row.lastError,
   };
 }
 
@@ -53,17 +53,17 @@ export async function insertTestDelivery(tx: Tx, webhookId: number, now: number)
   const { id } = await tx
     .insertInto('deliveries')
     .values({
-      webhook_id: webhookId,
-      event_id: null,
+      webhookId,
+      eventId: null,
       state: 'pending',
-      created_at: now,
-      due_at: now,
+      createdAt: now,
+      dueAt: now,
       tries: 0,
-      lease_owner: null,
-      lease_until: 0,
-      last_at: null,
-      last_result: null,
-      last_error: null,
+      leaseOwner: null,
+      leaseUntil: 0,
+      lastAt: null,
+      lastResult: null,
+      lastError: null,
     })
     .returning('id')
     .executeTakeFirstOrThrow();
@@ -74,13 +74,13 @@ export async function insertTestDelivery(tx: Tx, webhookId: number, now: number)
 export async function requeueDelivery(tx: Tx, id: number, now: number): Promise<void> {
   await tx
     .updateTable('deliveries')
-    .set({ state: 'pending', due_at: now, tries: 0, lease_owner: null, lease_until: 0 })
+    .set({ state: 'pending', dueAt: now, tries: 0, leaseOwner: null, leaseUntil: 0 })
     .where('id', '=', id)
-    .where((eb) => eb.or([eb('state', '<>', 'pending'), eb('lease_until', '<=', now)]))
+    .where((eb) => eb.or([eb('state', '<>', 'pending'), eb('leaseUntil', '<=', now)]))
     .execute();
 }
 
 /** Deletes old test deliveries. The others are deleted with their events. */
 export async function deleteTestDeliveries(tx: Tx, before: number): Promise<void> {
-  await tx.deleteFrom('deliveries').where('event_id', 'is', null).where('created_at', '<', before).execute();
+  await tx.deleteFrom('deliveries').where('eventId', 'is', null).where('createdAt', '<', before).execute();
 }

@@ -65,23 +65,23 @@ export async function leaseDelivery(
 ): Promise<LeasedDelivery | undefined> {
   const leased = await db
     .updateTable('deliveries')
-    .set((eb) => ({ lease_owner: lease.owner, lease_until: lease.until, tries: eb('tries', '+', 1) }))
+    .set((eb) => ({ leaseOwner: lease.owner, leaseUntil: lease.until, tries: eb('tries', '+', 1) }))
     .where('id', '=', (eb) =>
       eb
         .selectFrom('deliveries as next')
         .select('next.id')
-        .where('next.webhook_id', '=', webhookId)
+        .where('next.webhookId', '=', webhookId)
         .where('next.state', '=', sql.lit('pending'))
-        .where('next.due_at', '<=', lease.now)
+        .where('next.dueAt', '<=', lease.now)
         .where((sub) =>
           sub.not(
             sub.exists(
               sub
                 .selectFrom('deliveries as other')
                 .select('other.id')
-                .where('other.webhook_id', '=', webhookId)
+                .where('other.webhookId', '=', webhookId)
                 .where('other.state', '=', sql.lit('pending'))
-                .where('other.lease_until', '>', lease.now),
+                .where('other.leaseUntil', '>', lease.now),
             ),
           ),
         )
@@ -90,7 +90,7 @@ export async function leaseDelivery(
     )
     // Repeated, because another instance may have leased the delivery while this statement waited for the row.
     .where('state', '=', 'pending')
-    .where('lease_until', '<=', lease.now)
+    .where('leaseUntil', '<=', lease.now)
     .returning('id')
     .executeTakeFirst();
   return leased && (await readLeasedDelivery(db, leased.id));
@@ -99,23 +99,23 @@ export async function leaseDelivery(
 async function readLeasedDelivery(db: Db, id: number): Promise<LeasedDelivery | undefined> {
   const row = await db
     .selectFrom('deliveries')
-    .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhook_id')
-    .leftJoin('events', 'events.id', 'deliveries.event_id')
+    .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhookId')
+    .leftJoin('events', 'events.id', 'deliveries.eventId')
     .leftJoin('jobs', 'jobs.id', 'events.job')
     .select([
-      'jobs.trace_parent as traceParent',
+      'jobs.traceParent',
       'deliveries.tries',
-      'deliveries.created_at',
+      'deliveries.createdAt',
       'webhooks.id as webhookId',
-      'webhooks.user_id',
+      'webhooks.userId',
       'webhooks.url',
-      'webhooks.created_at as webhookCreatedAt',
+      'webhooks.createdAt as webhookCreatedAt',
       'webhooks.generation',
-      'webhooks.former_until as formerUntil',
-      'webhooks.key_id as keyId',
+      'webhooks.formerUntil',
+      'webhooks.keyId',
       'events.seq',
       'events.kind',
-      'events.job_json',
+      'events.jobJson',
       'events.data',
       'events.at',
     ])
@@ -130,13 +130,13 @@ async function readLeasedDelivery(db: Db, id: number): Promise<LeasedDelivery | 
     tries: row.tries,
     webhook: {
       id: row.webhookId,
-      userId: row.user_id,
+      userId: row.userId,
       url: row.url,
       createdAt: row.webhookCreatedAt,
       secret: { generation, formerUntil, keyId },
     },
-    event: isEvent ? { seq, kind, jobJson: row.job_json, data, at } : null,
-    createdAt: row.created_at,
+    event: isEvent ? { seq, kind, jobJson: row.jobJson, data, at } : null,
+    createdAt: row.createdAt,
     traceParent: row.traceParent,
   };
 }
@@ -159,16 +159,16 @@ export async function recordAttempt(tx: Tx, id: number, attempt: DeliveryAttempt
     .updateTable('deliveries')
     .set({
       state: error === null ? 'delivered' : retryAt === null ? 'failed' : 'pending',
-      ...(retryAt === null ? {} : { due_at: retryAt }),
-      lease_owner: null,
-      lease_until: 0,
-      last_at: now,
-      last_result: attempt.result,
-      last_error: error,
+      ...(retryAt === null ? {} : { dueAt: retryAt }),
+      leaseOwner: null,
+      leaseUntil: 0,
+      lastAt: now,
+      lastResult: attempt.result,
+      lastError: error,
     })
     .where('id', '=', id)
     .where('state', '=', 'pending')
-    .where('lease_owner', '=', attempt.leaseOwner)
+    .where('leaseOwner', '=', attempt.leaseOwner)
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
@@ -185,9 +185,9 @@ export async function postponeDelivery(
 ): Promise<void> {
   await tx
     .updateTable('deliveries')
-    .set((eb) => ({ lease_owner: null, lease_until: 0, tries: eb('tries', '-', 1) }))
+    .set((eb) => ({ leaseOwner: null, leaseUntil: 0, tries: eb('tries', '-', 1) }))
     .where('id', '=', id)
-    .where('lease_owner', '=', leaseOwner)
+    .where('leaseOwner', '=', leaseOwner)
     .execute();
   await pauseWebhook(tx, webhook.id, until);
 }
@@ -196,7 +196,7 @@ export async function postponeDelivery(
 export async function resetWebhookFailures(tx: Tx, webhookId: number): Promise<void> {
   await tx
     .updateTable('webhooks')
-    .set({ failures: 0, failing_since: null, pause_until: 0 })
+    .set({ failures: 0, failingSince: null, pauseUntil: 0 })
     .where('id', '=', webhookId)
     .where('failures', '>', 0)
     .execute();
@@ -212,14 +212,14 @@ export async function recordWebhookFailure(
     .updateTable('webhooks')
     .set((eb) => ({
       failures: eb('failures', '+', 1),
-      failing_since: eb.fn.coalesce('failing_since', eb.val(now)),
+      failingSince: eb.fn.coalesce('failingSince', eb.val(now)),
     }))
     .where('id', '=', webhookId)
-    .returning(['failures', 'failing_since'])
+    .returning(['failures', 'failingSince'])
     .executeTakeFirst();
-  return row && { failures: row.failures, since: row.failing_since ?? now };
+  return row && { failures: row.failures, since: row.failingSince ?? now };
 }
 
 export async function pauseWebhook(tx: Tx, webhookId: number, until: number): Promise<void> {
-  await tx.updateTable('webhooks').set({ pause_until: until }).where('id', '=', webhookId).execute();
+  await tx.updateTable('webhooks').set({ pauseUntil: until }).where('id', '=', webhookId).execute();
 }

@@ -39,7 +39,7 @@ export async function insertEvents(tx: Tx, userIds: readonly string[], event: Ev
   for (const chunk of chunks(userIds)) {
     const recipients = await tx
       .updateTable('users')
-      .set((eb) => ({ event_seq: eb('event_seq', '+', 1) }))
+      .set((eb) => ({ eventSeq: eb('eventSeq', '+', 1) }))
       .where('id', 'in', chunk)
       .returning(recipientColumns)
       .execute();
@@ -54,7 +54,7 @@ interface EventRecipient {
   webhooks: number;
 }
 
-export const recipientColumns = ['id', 'event_seq as seq', 'webhooks'] as const;
+export const recipientColumns = ['id', 'eventSeq as seq', 'webhooks'] as const;
 
 /** Inserts an event with the numbers that the users' rows have for it. */
 export async function insertNumberedEvents(
@@ -62,15 +62,15 @@ export async function insertNumberedEvents(
   users: readonly EventRecipient[],
   { job, jobJson, kind, data, at }: EventContent,
 ): Promise<void> {
-  const common = { job, job_json: jobJson ?? null, kind, data: JSON.stringify(data), at, expired: 0 };
-  const rows = users.map(({ id, seq }) => ({ user_id: id, seq, ...common }));
+  const common = { job, jobJson: jobJson ?? null, kind, data: JSON.stringify(data), at, expired: 0 };
+  const rows = users.map(({ id, seq }) => ({ userId: id, seq, ...common }));
   // Only the insert of one row is prepared: each number of rows would be another statement.
   if (rows.length === 1) await insertEventRows(tx, rows);
   else await tx.insertInto('events').values(rows).execute();
   await queueDeliveries(tx, users);
 }
 
-const insertEventRows = prepareInsert('events', ['user_id', 'seq', 'job', 'job_json', 'kind', 'data', 'at', 'expired']);
+const insertEventRows = prepareInsert('events', ['userId', 'seq', 'job', 'jobJson', 'kind', 'data', 'at', 'expired']);
 
 /**
  * Queues the last event of each user for the user's webhooks that subscribe to its kind, in the transaction of the event,
@@ -81,15 +81,15 @@ async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]): Promis
   if (userIds.length === 0) return;
   await tx
     .insertInto('deliveries')
-    .columns(['webhook_id', 'event_id', 'state', 'created_at', 'due_at', 'tries', 'lease_until'])
+    .columns(['webhookId', 'eventId', 'state', 'createdAt', 'dueAt', 'tries', 'leaseUntil'])
     .expression((eb) =>
       eb
         .selectFrom('users')
         .innerJoin('events', (join) =>
-          join.onRef('events.user_id', '=', 'users.id').onRef('events.seq', '=', 'users.event_seq'),
+          join.onRef('events.userId', '=', 'users.id').onRef('events.seq', '=', 'users.eventSeq'),
         )
-        .innerJoin('webhooks', 'webhooks.user_id', 'users.id')
-        .innerJoin('subscriptions', 'subscriptions.webhook_id', 'webhooks.id')
+        .innerJoin('webhooks', 'webhooks.userId', 'users.id')
+        .innerJoin('subscriptions', 'subscriptions.webhookId', 'webhooks.id')
         .select([
           'webhooks.id',
           'events.id as event',
@@ -100,8 +100,8 @@ async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]): Promis
           sql.lit(0).as('lease'),
         ])
         .where('users.id', 'in', userIds)
-        .where('webhooks.disabled_at', 'is', null)
-        .where('users.disabled_at', 'is', null)
+        .where('webhooks.disabledAt', 'is', null)
+        .where('users.disabledAt', 'is', null)
         .where((sub) =>
           sub.or([sub('subscriptions.kind', '=', '*'), sub('subscriptions.kind', '=', sub.ref('events.kind'))]),
         )
@@ -110,14 +110,14 @@ async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]): Promis
     .execute();
 }
 
-const eventColumns = ['seq', 'kind', 'job_json as jobJson', 'data', 'at'] as const;
+const eventColumns = ['seq', 'kind', 'jobJson', 'data', 'at'] as const;
 
 /** Lists the events of a user after `seq`, in order. */
 export async function listEventsAfter(db: Db, userId: string, seq: number, limit: number): Promise<EventRecord[]> {
   return await db
     .selectFrom('events')
     .select(eventColumns)
-    .where('user_id', '=', userId)
+    .where('userId', '=', userId)
     .where('seq', '>', seq)
     .where('expired', '=', 0)
     .orderBy('seq')
@@ -139,7 +139,7 @@ export interface EventRange {
 export async function getEventRange(db: Db, userId: string): Promise<EventRange> {
   return await db
     .selectFrom('users')
-    .select(['event_seq as last', 'events_expired as lastExpired'])
+    .select(['eventSeq as last', 'eventsExpired as lastExpired'])
     .where('id', '=', userId)
     .executeTakeFirstOrThrow();
 }
@@ -151,8 +151,8 @@ const maxUsersPerQuery = 30_000;
 export async function getLastEventSeqs(db: Db, userIds: readonly string[]): Promise<Map<string, number>> {
   const last = new Map<string, number>();
   for (const chunk of chunks(userIds, maxUsersPerQuery)) {
-    const rows = await db.selectFrom('users').select(['id', 'event_seq']).where('id', 'in', chunk).execute();
-    for (const row of rows) last.set(row.id, row.event_seq);
+    const rows = await db.selectFrom('users').select(['id', 'eventSeq']).where('id', 'in', chunk).execute();
+    for (const row of rows) last.set(row.id, row.eventSeq);
   }
   return last;
 }
@@ -166,7 +166,7 @@ const expiryBatchSize = 500;
 export async function expireEvents(tx: Tx, before: number): Promise<boolean> {
   const expired = await tx
     .selectFrom('events')
-    .select(['id', 'user_id', 'seq', 'job'])
+    .select(['id', 'userId', 'seq', 'job'])
     // A literal: with a parameter the index `events_by_age`, of these events only, would not be used.
     .where('expired', '=', sql.lit(0))
     .where('at', '<', before)
@@ -174,18 +174,18 @@ export async function expireEvents(tx: Tx, before: number): Promise<boolean> {
     .limit(expiryBatchSize)
     .execute();
   if (expired.length === 0) return false;
-  for (const [userId, rows] of Map.groupBy(expired, (row) => row.user_id)) {
+  for (const [userId, rows] of Map.groupBy(expired, (row) => row.userId)) {
     const last = Math.max(...rows.map(({ seq }) => seq));
     await tx
       .updateTable('users')
-      .set({ events_expired: last })
+      .set({ eventsExpired: last })
       .where('id', '=', userId)
-      .where('events_expired', '<', last)
+      .where('eventsExpired', '<', last)
       .execute();
   }
   const ids = expired.map(({ id }) => id);
-  await tx.deleteFrom('deliveries').where('event_id', 'in', ids).execute();
+  await tx.deleteFrom('deliveries').where('eventId', 'in', ids).execute();
   await tx.deleteFrom('events').where('id', 'in', ids).where('job', 'is', null).execute();
-  await tx.updateTable('events').set({ expired: 1, job_json: null }).where('id', 'in', ids).execute();
+  await tx.updateTable('events').set({ expired: 1, jobJson: null }).where('id', 'in', ids).execute();
   return expired.length === expiryBatchSize;
 }

@@ -51,21 +51,21 @@ export async function insertWebhook(tx: Tx, webhook: NewWebhook): Promise<number
   const row = await tx
     .insertInto('webhooks')
     .values({
-      user_id: webhook.userId,
+      userId: webhook.userId,
       url: webhook.url,
       description: webhook.description,
       generation: 1,
-      former_until: 0,
-      key_id: webhook.keyId,
-      created_at: webhook.createdAt,
+      formerUntil: 0,
+      keyId: webhook.keyId,
+      createdAt: webhook.createdAt,
       failures: 0,
-      failing_since: null,
-      pause_until: 0,
-      disabled_at: null,
-      disabled_reason: null,
-      disabled_by: null,
+      failingSince: null,
+      pauseUntil: 0,
+      disabledAt: null,
+      disabledReason: null,
+      disabledBy: null,
     })
-    .onConflict((conflict) => conflict.columns(['user_id', 'url']).doNothing())
+    .onConflict((conflict) => conflict.columns(['userId', 'url']).doNothing())
     .returning('id')
     .executeTakeFirst();
   if (row !== undefined) await insertSubscriptions(tx, row.id, webhook.kinds);
@@ -73,42 +73,42 @@ export async function insertWebhook(tx: Tx, webhook: NewWebhook): Promise<number
 }
 
 async function insertSubscriptions(tx: Tx, id: number, kinds: readonly string[]): Promise<void> {
-  const rows = [...new Set(kinds)].map((kind) => ({ webhook_id: id, kind }));
+  const rows = [...new Set(kinds)].map((kind) => ({ webhookId: id, kind }));
   await tx.insertInto('subscriptions').values(rows).execute();
 }
 
 /** Lists the webhooks of a user, or of all users if none is given. */
 export async function listWebhooks(db: Db, userId?: string): Promise<WebhookRecord[]> {
   const query = db.selectFrom('webhooks').selectAll().orderBy('id');
-  const rows = await (userId === undefined ? query : query.where('user_id', '=', userId)).execute();
+  const rows = await (userId === undefined ? query : query.where('userId', '=', userId)).execute();
   return await withKinds(db, rows, userId);
 }
 
 export async function findWebhook(db: Db, userId: string, id: number): Promise<WebhookRecord | undefined> {
-  const rows = await db.selectFrom('webhooks').selectAll().where('id', '=', id).where('user_id', '=', userId).execute();
+  const rows = await db.selectFrom('webhooks').selectAll().where('id', '=', id).where('userId', '=', userId).execute();
   return (await withKinds(db, rows, userId))[0];
 }
 
 async function withKinds(db: Db, rows: Selectable<Tables['webhooks']>[], userId?: string): Promise<WebhookRecord[]> {
   const query = db
     .selectFrom('subscriptions')
-    .innerJoin('webhooks', 'webhooks.id', 'subscriptions.webhook_id')
-    .select(['subscriptions.webhook_id', 'subscriptions.kind'])
+    .innerJoin('webhooks', 'webhooks.id', 'subscriptions.webhookId')
+    .select(['subscriptions.webhookId', 'subscriptions.kind'])
     .orderBy('subscriptions.kind');
-  const subscriptions = userId === undefined ? query : query.where('webhooks.user_id', '=', userId);
-  const kinds = Map.groupBy(await subscriptions.execute(), (row) => row.webhook_id);
+  const subscriptions = userId === undefined ? query : query.where('webhooks.userId', '=', userId);
+  const kinds = Map.groupBy(await subscriptions.execute(), (row) => row.webhookId);
   return rows.map((row) => ({
     id: row.id,
-    userId: row.user_id,
+    userId: row.userId,
     url: row.url,
     description: row.description,
     kinds: (kinds.get(row.id) ?? []).map(({ kind }) => kind),
-    createdAt: row.created_at,
-    secret: { generation: row.generation, formerUntil: row.former_until, keyId: row.key_id },
-    failingSince: row.failing_since,
-    disabledAt: row.disabled_at,
-    disabledReason: row.disabled_reason,
-    disabledBy: row.disabled_by,
+    createdAt: row.createdAt,
+    secret: { generation: row.generation, formerUntil: row.formerUntil, keyId: row.keyId },
+    failingSince: row.failingSince,
+    disabledAt: row.disabledAt,
+    disabledReason: row.disabledReason,
+    disabledBy: row.disabledBy,
   }));
 }
 
@@ -123,7 +123,7 @@ export async function updateWebhook(tx: Tx, id: number, { url, description, kind
   const set = { ...(url === undefined ? {} : { url }), ...(description === undefined ? {} : { description }) };
   if (Object.keys(set).length > 0) await tx.updateTable('webhooks').set(set).where('id', '=', id).execute();
   if (kinds === undefined) return;
-  await tx.deleteFrom('subscriptions').where('webhook_id', '=', id).execute();
+  await tx.deleteFrom('subscriptions').where('webhookId', '=', id).execute();
   await insertSubscriptions(tx, id, kinds);
 }
 
@@ -141,12 +141,12 @@ export async function deleteWebhook(
     .set((eb) => ({ webhooks: eb('webhooks', '-', 1) }))
     .where('id', '=', userId)
     .execute();
-  await tx.deleteFrom('deliveries').where('webhook_id', '=', id).execute();
-  await tx.deleteFrom('subscriptions').where('webhook_id', '=', id).execute();
+  await tx.deleteFrom('deliveries').where('webhookId', '=', id).execute();
+  await tx.deleteFrom('subscriptions').where('webhookId', '=', id).execute();
   return await tx
     .deleteFrom('webhooks')
     .where('id', '=', id)
-    .returning(['disabled_by as disabledBy', 'disabled_reason as disabledReason'])
+    .returning(['disabledBy', 'disabledReason'])
     .executeTakeFirst();
 }
 
@@ -158,7 +158,7 @@ export async function incrementGeneration(
 ): Promise<number> {
   const { generation } = await tx
     .updateTable('webhooks')
-    .set((eb) => ({ generation: eb('generation', '+', 1), former_until: formerUntil, key_id: keyId }))
+    .set((eb) => ({ generation: eb('generation', '+', 1), formerUntil, keyId }))
     .where('id', '=', id)
     .returning('generation')
     .executeTakeFirstOrThrow();
@@ -170,8 +170,8 @@ export async function enableWebhook(tx: Tx, id: number): Promise<void> {
   await tx
     .updateTable('webhooks')
     .set({
-      ...{ failures: 0, failing_since: null, pause_until: 0 },
-      ...{ disabled_at: null, disabled_reason: null, disabled_by: null },
+      ...{ failures: 0, failingSince: null, pauseUntil: 0 },
+      ...{ disabledAt: null, disabledReason: null, disabledBy: null },
     })
     .where('id', '=', id)
     .execute();
@@ -189,9 +189,9 @@ export async function lockUserOfWebhooks(tx: Tx, userId: string): Promise<void> 
 
 /** Locks a webhook until the transaction ends, and returns who has disabled it. */
 export async function lockDisabledBy(tx: Tx, id: number): Promise<WebhookDisabler | null> {
-  const webhook = tx.selectFrom('webhooks').select('disabled_by').where('id', '=', id);
+  const webhook = tx.selectFrom('webhooks').select('disabledBy').where('id', '=', id);
   const row = await (tx.backend.dialect.locksRows ? webhook.forNoKeyUpdate() : webhook).executeTakeFirst();
-  return row?.disabled_by ?? null;
+  return row?.disabledBy ?? null;
 }
 
 /**
@@ -207,20 +207,20 @@ export async function disableWebhook(
     .updateTable('deliveries')
     .set((eb) => ({
       state: 'failed',
-      lease_owner: null,
-      lease_until: 0,
-      last_error: eb.fn.coalesce('last_error', eb.val('The webhook was disabled.')),
+      leaseOwner: null,
+      leaseUntil: 0,
+      lastError: eb.fn.coalesce('lastError', eb.val('The webhook was disabled.')),
     }))
-    .where('webhook_id', '=', id)
+    .where('webhookId', '=', id)
     // A literal: the indexes of pending deliveries are not used with a parameter.
     .where('state', '=', sql.lit('pending'))
     .execute();
   const row = await tx
     .updateTable('webhooks')
-    .set({ disabled_at: now, disabled_reason: reason, disabled_by: by })
+    .set({ disabledAt: now, disabledReason: reason, disabledBy: by })
     .where('id', '=', id)
     .where((eb) =>
-      eb.or([eb('disabled_at', 'is', null), ...(by === 'administrator' ? [eb('disabled_by', '<>', by)] : [])]),
+      eb.or([eb('disabledAt', 'is', null), ...(by === 'administrator' ? [eb('disabledBy', '<>', by)] : [])]),
     )
     .returning('id')
     .executeTakeFirst();

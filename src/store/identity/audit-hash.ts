@@ -5,7 +5,7 @@ import type { Tables } from '../database/tables.ts';
 /** The columns of a record that its hash covers. */
 export type HashedRecord = Pick<
   Selectable<Tables['audit']>,
-  'at' | 'actor' | 'address' | 'token_id' | 'session_id' | 'request_id' | 'action' | 'subject' | 'details'
+  'at' | 'actor' | 'address' | 'tokenId' | 'sessionId' | 'requestId' | 'action' | 'subject' | 'details'
 >;
 
 /** The hash before the first record. */
@@ -16,7 +16,7 @@ export const firstAuditHash = '';
  * after it. Never change this function: databases store its results.
  */
 export function auditHash(previousHash: string, record: HashedRecord): string {
-  const { at, actor, address, token_id, session_id, request_id, action, subject, details } = record;
-  const content = [previousHash, at, actor, address, token_id, session_id, request_id, action, subject, details];
+  const { at, actor, address, tokenId, sessionId, requestId, action, subject, details } = record;
+  const content = [previousHash, at, actor, address, tokenId, sessionId, requestId, action, subject, details];
   return hash('sha256', JSON.stringify(content));
 }

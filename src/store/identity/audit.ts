@@ -54,9 +54,9 @@ export async function insertAudits(tx: Tx, records: readonly NewAuditRecord[]): 
 const toRow = ({ actor, action, subject, details, at }: NewAuditRecord) => ({
   actor: actor.userId,
   address: actor.address,
-  token_id: actor.tokenId,
-  session_id: actor.sessionId,
-  request_id: actor.requestId,
+  tokenId: actor.tokenId,
+  sessionId: actor.sessionId,
+  requestId: actor.requestId,
   action,
   subject,
   details: JSON.stringify(details),
@@ -115,7 +115,7 @@ export async function listAudit(
     query = query.where((eb) => eb.or([eb('subject', '=', subject), startsWith('subject', `${subject}/`)]));
   }
   if (address !== undefined) query = query.where('address', '=', address);
-  if (requestId !== undefined) query = query.where('request_id', '=', requestId);
+  if (requestId !== undefined) query = query.where('requestId', '=', requestId);
   if (from !== undefined) query = query.where('at', '>=', from);
   if (to !== undefined) query = query.where('at', '<', to);
   return (await query.execute()).map(toRecord);
@@ -131,9 +131,9 @@ function toRecord(row: Selectable<Tables['audit']>): AuditRecord {
     actor: {
       userId: row.actor,
       address: row.address,
-      tokenId: row.token_id,
-      sessionId: row.session_id,
-      requestId: row.request_id,
+      tokenId: row.tokenId,
+      sessionId: row.sessionId,
+      requestId: row.requestId,
     },
     action: row.action,
     subject: row.subject,

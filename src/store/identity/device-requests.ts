@@ -24,17 +24,17 @@ export interface DeviceRequest extends NewDeviceRequest {
 
 export async function insertDeviceRequest(db: Db, request: NewDeviceRequest): Promise<void> {
   await db
-    .insertInto('device_requests')
+    .insertInto('deviceRequests')
     .values({
-      device_hash: request.deviceHash,
-      user_code_hash: request.userCodeHash,
-      client_name: request.clientName,
+      deviceHash: request.deviceHash,
+      userCodeHash: request.userCodeHash,
+      clientName: request.clientName,
       scopes: [...request.scopes].join(' '),
       address: request.address,
-      created_at: request.createdAt,
-      expires_at: request.expiresAt,
-      interval_seconds: request.intervalSeconds,
-      last_polled_at: 0,
+      createdAt: request.createdAt,
+      expiresAt: request.expiresAt,
+      intervalSeconds: request.intervalSeconds,
+      lastPolledAt: 0,
       state: 'pending',
     })
     .execute();
@@ -42,19 +42,19 @@ export async function insertDeviceRequest(db: Db, request: NewDeviceRequest): Pr
 
 /** Reads a request and locks it until the transaction ends. */
 export async function lockDeviceRequest(tx: Tx, deviceHash: string): Promise<DeviceRequest | undefined> {
-  const query = selectRequests(tx).where('device_hash', '=', deviceHash);
+  const query = selectRequests(tx).where('deviceHash', '=', deviceHash);
   const row = await (tx.backend.dialect.locksRows ? query.forNoKeyUpdate() : query).executeTakeFirst();
   return row && toRecord(row);
 }
 
 export async function findDeviceRequestByUserCode(db: Db, userCodeHash: string): Promise<DeviceRequest | undefined> {
-  const row = await selectRequests(db).where('user_code_hash', '=', userCodeHash).executeTakeFirst();
+  const row = await selectRequests(db).where('userCodeHash', '=', userCodeHash).executeTakeFirst();
   return row && toRecord(row);
 }
 
 export async function storePoll(tx: Tx, id: number, at: number, intervalSeconds: number): Promise<void> {
-  const values = { last_polled_at: at, interval_seconds: intervalSeconds };
-  await tx.updateTable('device_requests').set(values).where('id', '=', id).execute();
+  const values = { lastPolledAt: at, intervalSeconds };
+  await tx.updateTable('deviceRequests').set(values).where('id', '=', id).execute();
 }
 
 /** Returns false if the request is no longer pending: of two decisions the first one counts. */
@@ -65,8 +65,8 @@ export async function decideDeviceRequest(
 ): Promise<boolean> {
   const { state, userId, scopes } = decision;
   const row = await tx
-    .updateTable('device_requests')
-    .set({ state, user_id: userId, scopes: [...scopes].join(' ') })
+    .updateTable('deviceRequests')
+    .set({ state, userId, scopes: [...scopes].join(' ') })
     .where('id', '=', id)
     .where('state', '=', 'pending')
     .returning('id')
@@ -75,27 +75,27 @@ export async function decideDeviceRequest(
 }
 
 export async function deleteDeviceRequest(tx: Tx, id: number): Promise<void> {
-  await tx.deleteFrom('device_requests').where('id', '=', id).execute();
+  await tx.deleteFrom('deviceRequests').where('id', '=', id).execute();
 }
 
 type Row = Awaited<ReturnType<ReturnType<typeof selectRequests>['executeTakeFirstOrThrow']>>;
 
 function selectRequests(db: Db) {
   return db
-    .selectFrom('device_requests')
+    .selectFrom('deviceRequests')
     .select([
       'id',
-      'device_hash as deviceHash',
-      'user_code_hash as userCodeHash',
-      'client_name as clientName',
+      'deviceHash',
+      'userCodeHash',
+      'clientName',
       'scopes',
       'address',
-      'created_at as createdAt',
-      'expires_at as expiresAt',
-      'interval_seconds as intervalSeconds',
-      'last_polled_at as lastPolledAt',
+      'createdAt',
+      'expiresAt',
+      'intervalSeconds',
+      'lastPolledAt',
       'state',
-      'user_id as userId',
+      'userId',
     ]);
 }
 

@@ -27,16 +27,16 @@ export interface IdentityRecord {
 const selectIdentity = prepareQuery((db, param: Param<IdentityKey>) =>
   db
     .selectFrom('identities')
-    .innerJoin('users', 'users.id', 'identities.user_id')
+    .innerJoin('users', 'users.id', 'identities.userId')
     .select([
       'users.id as userId',
       'users.role',
       'users.name',
       'users.mail',
-      'users.disabled_at as disabledAt',
+      'users.disabledAt',
       'identities.role as groupRole',
-      'identities.groups_hash as groupsHash',
-      'identities.claims_at as claimsAt',
+      'identities.groupsHash',
+      'identities.claimsAt',
     ])
     .where('issuer', '=', param('issuer'))
     .where('subject', '=', param('subject')),
@@ -49,7 +49,7 @@ export async function findIdentity(db: Db, { issuer, subject }: IdentityKey): Pr
 
 /** Throws if the identity has a user. */
 export async function insertIdentity(tx: Tx, { issuer, subject }: IdentityKey, userId: string, now: number) {
-  await tx.insertInto('identities').values({ issuer, subject, user_id: userId, created_at: now }).execute();
+  await tx.insertInto('identities').values({ issuer, subject, userId, createdAt: now }).execute();
 }
 
 /**
@@ -63,11 +63,11 @@ export async function updateIdentity(
 ): Promise<boolean> {
   const row = await tx
     .updateTable('identities')
-    .set({ role: groupRole, groups_hash: groupsHash, claims_at: claimsAt })
+    .set({ role: groupRole, groupsHash, claimsAt })
     .where('issuer', '=', issuer)
     .where('subject', '=', subject)
-    .where('claims_at', '<=', claimsAt)
-    .returning('user_id')
+    .where('claimsAt', '<=', claimsAt)
+    .returning('userId')
     .executeTakeFirst();
   return row !== undefined;
 }
@@ -75,7 +75,7 @@ export async function updateIdentity(
 /** Returns false if there is no such identity of the user. */
 export async function deleteIdentity(tx: Tx, { issuer, subject }: IdentityKey, userId: string): Promise<boolean> {
   const query = tx.deleteFrom('identities').where('issuer', '=', issuer).where('subject', '=', subject);
-  return (await query.where('user_id', '=', userId).returning('user_id').executeTakeFirst()) !== undefined;
+  return (await query.where('userId', '=', userId).returning('userId').executeTakeFirst()) !== undefined;
 }
 
 export interface UserIdentity extends IdentityKey {
@@ -86,8 +86,8 @@ export interface UserIdentity extends IdentityKey {
 export async function listIdentities(db: Db, userId: string): Promise<UserIdentity[]> {
   return await db
     .selectFrom('identities')
-    .select(['issuer', 'subject', 'role as groupRole', 'created_at as createdAt'])
-    .where('user_id', '=', userId)
+    .select(['issuer', 'subject', 'role as groupRole', 'createdAt'])
+    .where('userId', '=', userId)
     .orderBy('issuer')
     .orderBy('subject')
     .execute();
@@ -95,5 +95,5 @@ export async function listIdentities(db: Db, userId: string): Promise<UserIdenti
 
 /** Has the memberships by groups applied again, with the next request of each user, because there is a new project. */
 export async function resetGroupMemberships(tx: Tx): Promise<void> {
-  await tx.updateTable('identities').set({ groups_hash: '' }).where('groups_hash', '<>', '').execute();
+  await tx.updateTable('identities').set({ groupsHash: '' }).where('groupsHash', '<>', '').execute();
 }

@@ -21,8 +21,8 @@ export async function findMember(db: Db, userId: string, projectId: number): Pro
   const row = await db
     .selectFrom('memberships')
     .selectAll()
-    .where('user_id', '=', userId)
-    .where('project_id', '=', projectId)
+    .where('userId', '=', userId)
+    .where('projectId', '=', projectId)
     .executeTakeFirst();
   return row && toMemberRecord(row);
 }
@@ -31,7 +31,7 @@ export async function listMembers(db: Db, projectId: number): Promise<MemberReco
   const rows = await db
     .selectFrom('memberships')
     .selectAll()
-    .where('project_id', '=', projectId)
+    .where('projectId', '=', projectId)
     .orderBy('id')
     .execute();
   return rows.map(toMemberRecord);
@@ -48,9 +48,9 @@ export interface Membership {
 export async function listMemberships(db: Db, userId: string): Promise<Membership[]> {
   return await db
     .selectFrom('memberships')
-    .innerJoin('projects', 'projects.id', 'memberships.project_id')
+    .innerJoin('projects', 'projects.id', 'memberships.projectId')
     .select(['projects.hpc', 'projects.name as project', 'memberships.role', 'memberships.status'])
-    .where('memberships.user_id', '=', userId)
+    .where('memberships.userId', '=', userId)
     .orderBy('projects.id')
     .execute();
 }
@@ -59,10 +59,10 @@ export async function listMemberships(db: Db, userId: string): Promise<Membershi
 export async function listProjectsJoinedBy(db: Db, userId: string, issuer: string): Promise<ProjectRecord[]> {
   const rows = await db
     .selectFrom('memberships')
-    .innerJoin('projects', 'projects.id', 'memberships.project_id')
+    .innerJoin('projects', 'projects.id', 'memberships.projectId')
     .selectAll('projects')
-    .where('memberships.user_id', '=', userId)
-    .where('memberships.joined_by', '=', issuer)
+    .where('memberships.userId', '=', userId)
+    .where('memberships.joinedBy', '=', issuer)
     .where('memberships.status', '=', 'active')
     .orderBy('projects.id')
     .execute();
@@ -73,9 +73,9 @@ export async function listProjectsJoinedBy(db: Db, userId: string, issuer: strin
 export async function listPendingAutoJoins(db: Db): Promise<{ userId: string; projectId: number }[]> {
   return await db
     .selectFrom('users')
-    .innerJoin('projects', (join) => join.on('projects.auto_join', '=', 1).on('projects.closed_at', 'is', null))
+    .innerJoin('projects', (join) => join.on('projects.autoJoin', '=', 1).on('projects.closedAt', 'is', null))
     .leftJoin('memberships', (join) =>
-      join.onRef('memberships.user_id', '=', 'users.id').onRef('memberships.project_id', '=', 'projects.id'),
+      join.onRef('memberships.userId', '=', 'users.id').onRef('memberships.projectId', '=', 'projects.id'),
     )
     .where('memberships.id', 'is', null)
     .select(['users.id as userId', 'projects.id as projectId'])
@@ -88,8 +88,8 @@ export async function listPendingAutoJoins(db: Db): Promise<{ userId: string; pr
 export async function insertMember(tx: Tx, userId: string, projectId: number, now: number): Promise<boolean> {
   const row = await tx
     .insertInto('memberships')
-    .values({ user_id: userId, project_id: projectId, status: 'active', reason: '', since: now })
-    .onConflict((conflict) => conflict.columns(['user_id', 'project_id']).doNothing())
+    .values({ userId, projectId, status: 'active', reason: '', since: now })
+    .onConflict((conflict) => conflict.columns(['userId', 'projectId']).doNothing())
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
@@ -102,22 +102,22 @@ export async function updateMember(tx: Tx, member: MemberRecord): Promise<void> 
     .set({
       status: member.status,
       role: member.role,
-      joined_by: member.joinedBy,
+      joinedBy: member.joinedBy,
       reason: member.reason,
       since: member.since,
     })
-    .where('user_id', '=', member.userId)
-    .where('project_id', '=', member.projectId)
+    .where('userId', '=', member.userId)
+    .where('projectId', '=', member.projectId)
     .execute();
 }
 
 function toMemberRecord(row: Selectable<Tables['memberships']>): MemberRecord {
   return {
-    userId: row.user_id,
-    projectId: row.project_id,
+    userId: row.userId,
+    projectId: row.projectId,
     status: row.status,
     role: row.role,
-    joinedBy: row.joined_by,
+    joinedBy: row.joinedBy,
     reason: row.reason,
     since: row.since,
   };

@@ -42,8 +42,8 @@ export async function insertProject(tx: Tx, project: NewProject): Promise<number
       ...toColumns(project),
       hpc: project.hpc,
       name: project.name,
-      created_at: project.createdAt,
-      closed_at: null,
+      createdAt: project.createdAt,
+      closedAt: null,
     })
     .returning('id')
     .executeTakeFirstOrThrow();
@@ -54,7 +54,7 @@ export async function insertProject(tx: Tx, project: NewProject): Promise<number
 export async function lockProject(tx: Tx, id: number): Promise<void> {
   await tx
     .updateTable('projects')
-    .set((eb) => ({ closed_at: eb.ref('closed_at') }))
+    .set((eb) => ({ closedAt: eb.ref('closedAt') }))
     .where('id', '=', id)
     .execute();
 }
@@ -66,19 +66,14 @@ export async function updateProject(tx: Tx, id: number, project: Pick<NewProject
 
 /** A closed project rejects submissions. Closing it again changes nothing. */
 export async function closeProject(tx: Tx, id: number, now: number): Promise<void> {
-  await tx
-    .updateTable('projects')
-    .set({ closed_at: now })
-    .where('id', '=', id)
-    .where('closed_at', 'is', null)
-    .execute();
+  await tx.updateTable('projects').set({ closedAt: now }).where('id', '=', id).where('closedAt', 'is', null).execute();
 }
 
 function toColumns({ autoJoin, grant }: Pick<NewProject, 'autoJoin' | 'grant'>) {
   return {
-    auto_join: autoJoin ? 1 : 0,
-    grant_time_seconds: grant.timeSeconds,
-    grant_space_bytes: grant.spaceBytes,
+    autoJoin: autoJoin ? 1 : 0,
+    grantTimeSeconds: grant.timeSeconds,
+    grantSpaceBytes: grant.spaceBytes,
   };
 }
 
@@ -87,9 +82,9 @@ export function toProjectRecord(row: Selectable<Tables['projects']>): ProjectRec
     id: row.id,
     hpc: row.hpc,
     name: row.name,
-    autoJoin: row.auto_join === 1,
-    grant: { timeSeconds: row.grant_time_seconds, spaceBytes: row.grant_space_bytes },
-    createdAt: row.created_at,
-    closedAt: row.closed_at,
+    autoJoin: row.autoJoin === 1,
+    grant: { timeSeconds: row.grantTimeSeconds, spaceBytes: row.grantSpaceBytes },
+    createdAt: row.createdAt,
+    closedAt: row.closedAt,
   };
 }

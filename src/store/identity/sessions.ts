@@ -34,15 +34,15 @@ export async function insertSession(tx: Tx, session: NewSession): Promise<number
   const { id } = await tx
     .insertInto('sessions')
     .values({
-      user_id: session.userId,
+      userId: session.userId,
       hash: session.hash,
-      created_at: session.createdAt,
-      last_used_at: session.createdAt,
-      expires_at: session.expiresAt,
+      createdAt: session.createdAt,
+      lastUsedAt: session.createdAt,
+      expiresAt: session.expiresAt,
       address: session.address,
-      user_agent: session.userAgent,
+      userAgent: session.userAgent,
       issuer: session.provider?.issuer ?? null,
-      id_token: session.provider?.idToken ?? null,
+      idToken: session.provider?.idToken ?? null,
     })
     .returning('id')
     .executeTakeFirstOrThrow();
@@ -61,10 +61,10 @@ export async function findSessionByHash(db: Db, hash: string): Promise<SessionRe
 /** Lists the sessions of a user that have not ended. */
 export async function listSessions(db: Db, userId: string, { now, idleMs }: Clock): Promise<SessionRecord[]> {
   const rows = await selectSessions(db)
-    .where('sessions.user_id', '=', userId)
-    .where('sessions.revoked_at', 'is', null)
-    .where('sessions.expires_at', '>', now)
-    .where('sessions.last_used_at', '>', now - idleMs)
+    .where('sessions.userId', '=', userId)
+    .where('sessions.revokedAt', 'is', null)
+    .where('sessions.expiresAt', '>', now)
+    .where('sessions.lastUsedAt', '>', now - idleMs)
     .orderBy('sessions.id')
     .execute();
   return rows.map(toRecord);
@@ -80,16 +80,16 @@ export interface Clock {
 export async function revokeSession(tx: Tx, id: number, now: number): Promise<boolean> {
   const row = await tx
     .updateTable('sessions')
-    .set({ revoked_at: now, id_token: null })
+    .set({ revokedAt: now, idToken: null })
     .where('id', '=', id)
-    .where('revoked_at', 'is', null)
+    .where('revokedAt', 'is', null)
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
 }
 
 export async function storeSessionUse(db: Db, id: number, now: number): Promise<void> {
-  await db.updateTable('sessions').set({ last_used_at: now }).where('id', '=', id).execute();
+  await db.updateTable('sessions').set({ lastUsedAt: now }).where('id', '=', id).execute();
 }
 
 type SessionRow = Awaited<ReturnType<ReturnType<typeof selectSessions>['executeTakeFirstOrThrow']>>;
@@ -97,23 +97,23 @@ type SessionRow = Awaited<ReturnType<ReturnType<typeof selectSessions>['executeT
 function selectSessions(db: Db) {
   return db
     .selectFrom('sessions')
-    .innerJoin('users', 'users.id', 'sessions.user_id')
+    .innerJoin('users', 'users.id', 'sessions.userId')
     .select([
       'sessions.id',
-      'sessions.user_id as userId',
-      'sessions.created_at as createdAt',
-      'sessions.last_used_at as lastUsedAt',
-      'sessions.expires_at as expiresAt',
+      'sessions.userId',
+      'sessions.createdAt',
+      'sessions.lastUsedAt',
+      'sessions.expiresAt',
       'sessions.address',
-      'sessions.user_agent as userAgent',
+      'sessions.userAgent',
       'sessions.issuer',
-      'sessions.id_token as idToken',
-      'sessions.revoked_at as revokedAt',
+      'sessions.idToken',
+      'sessions.revokedAt',
       'users.role',
-      'users.disabled_at',
+      'users.disabledAt',
     ]);
 }
 
-function toRecord({ disabled_at: disabledAt, ...row }: SessionRow): SessionRecord {
+function toRecord({ disabledAt, ...row }: SessionRow): SessionRecord {
   return { ...row, isUserDisabled: disabledAt !== null };
 }

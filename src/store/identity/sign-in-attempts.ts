@@ -14,17 +14,17 @@ export interface SignInAttempt {
 export async function insertSignInAttempt(db: Db, hash: string, attempt: SignInAttempt): Promise<void> {
   const { issuer, state, nonce, codeVerifier, returnTo, expiresAt } = attempt;
   await db
-    .insertInto('sign_in_attempts')
-    .values({ hash, issuer, state, nonce, code_verifier: codeVerifier, return_to: returnTo, expires_at: expiresAt })
+    .insertInto('signInAttempts')
+    .values({ hash, issuer, state, nonce, codeVerifier, returnTo, expiresAt })
     .execute();
 }
 
 /** Returns the attempt and deletes it, so that it can be completed once. */
 export async function takeSignInAttempt(db: Db, hash: string): Promise<SignInAttempt | undefined> {
   return await db
-    .deleteFrom('sign_in_attempts')
+    .deleteFrom('signInAttempts')
     .where('hash', '=', hash)
-    .returning(['issuer', 'state', 'nonce', 'code_verifier as codeVerifier', 'return_to as returnTo'])
-    .returning('expires_at as expiresAt')
+    .returning(['issuer', 'state', 'nonce', 'codeVerifier', 'returnTo'])
+    .returning('expiresAt')
     .executeTakeFirst();
 }

@@ -45,16 +45,16 @@ export async function insertToken(db: Db, token: NewToken): Promise<number> {
   const row = await db
     .insertInto('tokens')
     .values({
-      user_id: token.userId,
+      userId: token.userId,
       hash: token.hash,
       name: token.name,
       scopes: [...token.scopes].join(' '),
       hpc: token.limit.hpc,
-      project_name: token.limit.project,
-      created_at: token.createdAt,
-      expires_at: token.expiresAt,
-      revoked_at: null,
-      announced_at: null,
+      projectName: token.limit.project,
+      createdAt: token.createdAt,
+      expiresAt: token.expiresAt,
+      revokedAt: null,
+      announcedAt: null,
     })
     .returning('id')
     .executeTakeFirstOrThrow();
@@ -77,7 +77,7 @@ export async function findToken(db: Db, id: number): Promise<TokenRecord | undef
 
 export async function listTokens(db: Db, userId?: string): Promise<TokenRecord[]> {
   const query = selectTokens(db).orderBy('tokens.id');
-  const rows = await (userId === undefined ? query : query.where('user_id', '=', userId)).execute();
+  const rows = await (userId === undefined ? query : query.where('userId', '=', userId)).execute();
   return rows.map(toTokenRecord);
 }
 
@@ -87,7 +87,7 @@ export async function listTokenPage(
   userId: string,
   { limit, before }: { limit: number; before?: number | undefined },
 ): Promise<TokenRecord[]> {
-  let query = selectTokens(db).where('user_id', '=', userId).orderBy('tokens.id', 'desc').limit(limit);
+  let query = selectTokens(db).where('userId', '=', userId).orderBy('tokens.id', 'desc').limit(limit);
   if (before !== undefined) query = query.where('tokens.id', '<', before);
   return (await query.execute()).map(toTokenRecord);
 }
@@ -96,9 +96,9 @@ export async function countValidTokens(db: Db, userId: string, now: number): Pro
   const { count } = await db
     .selectFrom('tokens')
     .select((eb) => eb.fn.countAll().as('count'))
-    .where('user_id', '=', userId)
-    .where('revoked_at', 'is', null)
-    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+    .where('userId', '=', userId)
+    .where('revokedAt', 'is', null)
+    .where((eb) => eb.or([eb('expiresAt', 'is', null), eb('expiresAt', '>', now)]))
     .executeTakeFirstOrThrow();
   return Number(count);
 }
@@ -107,7 +107,7 @@ export async function countValidTokens(db: Db, userId: string, now: number): Pro
 export async function revokeToken(db: Db, id: number, now: number): Promise<boolean> {
   const row = await db
     .updateTable('tokens')
-    .set((eb) => ({ revoked_at: eb.fn.coalesce('revoked_at', eb.val(now)) }))
+    .set((eb) => ({ revokedAt: eb.fn.coalesce('revokedAt', eb.val(now)) }))
     .where('id', '=', id)
     .returning('id')
     .executeTakeFirst();
@@ -116,7 +116,7 @@ export async function revokeToken(db: Db, id: number, now: number): Promise<bool
 
 /** Stores the first use of a token on a day. */
 export async function storeTokenUse(db: Db, id: number, day: string, address: string): Promise<void> {
-  await db.updateTable('tokens').set({ last_used_on: day, last_used_from: address }).where('id', '=', id).execute();
+  await db.updateTable('tokens').set({ lastUsedOn: day, lastUsedFrom: address }).where('id', '=', id).execute();
 }
 
 export interface ExpiringToken {
@@ -133,16 +133,16 @@ export interface ExpiringToken {
 export async function listTokensToNotify(db: Db, now: number, noticeMs: number): Promise<ExpiringToken[]> {
   return await db
     .selectFrom('tokens')
-    .innerJoin('users', 'users.id', 'tokens.user_id')
-    .select(['tokens.id', 'tokens.user_id as userId', 'tokens.name', 'tokens.expires_at as expiresAt'])
+    .innerJoin('users', 'users.id', 'tokens.userId')
+    .select(['tokens.id', 'tokens.userId', 'tokens.name', 'tokens.expiresAt'])
     .$narrowType<{ expiresAt: number }>()
-    .where('tokens.announced_at', 'is', null)
-    .where('tokens.revoked_at', 'is', null)
-    .where('tokens.expires_at', '>', now)
-    .where('tokens.expires_at', '<=', now + noticeMs)
-    .where((eb) => eb(eb('tokens.expires_at', '-', eb.ref('tokens.created_at')), '>', noticeMs))
-    .where('users.disabled_at', 'is', null)
-    .orderBy('tokens.expires_at')
+    .where('tokens.announcedAt', 'is', null)
+    .where('tokens.revokedAt', 'is', null)
+    .where('tokens.expiresAt', '>', now)
+    .where('tokens.expiresAt', '<=', now + noticeMs)
+    .where((eb) => eb(eb('tokens.expiresAt', '-', eb.ref('tokens.createdAt')), '>', noticeMs))
+    .where('users.disabledAt', 'is', null)
+    .orderBy('tokens.expiresAt')
     .execute();
 }
 
@@ -150,10 +150,10 @@ export async function listTokensToNotify(db: Db, now: number, noticeMs: number):
 export async function markTokenNotified(tx: Tx, id: number, now: number): Promise<boolean> {
   const row = await tx
     .updateTable('tokens')
-    .set({ announced_at: now })
+    .set({ announcedAt: now })
     .where('id', '=', id)
-    .where('announced_at', 'is', null)
-    .where('revoked_at', 'is', null)
+    .where('announcedAt', 'is', null)
+    .where('revokedAt', 'is', null)
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
@@ -164,37 +164,37 @@ type TokenRow = Awaited<ReturnType<ReturnType<typeof selectTokens>['executeTakeF
 function selectTokens(db: Db) {
   return db
     .selectFrom('tokens')
-    .innerJoin('users', 'users.id', 'tokens.user_id')
+    .innerJoin('users', 'users.id', 'tokens.userId')
     .select([
       'tokens.id',
-      'tokens.user_id',
+      'tokens.userId',
       'tokens.name',
       'tokens.scopes',
       'tokens.hpc',
-      'tokens.project_name',
-      'tokens.last_used_on',
-      'tokens.last_used_from',
-      'tokens.created_at',
-      'tokens.expires_at',
-      'tokens.revoked_at',
+      'tokens.projectName',
+      'tokens.lastUsedOn',
+      'tokens.lastUsedFrom',
+      'tokens.createdAt',
+      'tokens.expiresAt',
+      'tokens.revokedAt',
       'users.role',
-      'users.disabled_at',
+      'users.disabledAt',
     ]);
 }
 
 function toTokenRecord(row: TokenRow): TokenRecord {
   return {
     id: row.id,
-    userId: row.user_id,
+    userId: row.userId,
     name: row.name,
     role: row.role,
     scopes: parseScopes(row.scopes),
-    limit: { hpc: row.hpc, project: row.project_name },
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    lastUsedOn: row.last_used_on,
-    lastUsedFrom: row.last_used_from,
-    isOwnerDisabled: row.disabled_at !== null,
+    limit: { hpc: row.hpc, project: row.projectName },
+    createdAt: row.createdAt,
+    expiresAt: row.expiresAt,
+    revokedAt: row.revokedAt,
+    lastUsedOn: row.lastUsedOn,
+    lastUsedFrom: row.lastUsedFrom,
+    isOwnerDisabled: row.disabledAt !== null,
   };
 }

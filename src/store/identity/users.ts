@@ -7,7 +7,7 @@ import type { Db, Tx } from '../database/handle.ts';
 export async function upsertUser(tx: Tx, id: string, role: SiteRole, now: number): Promise<void> {
   await tx
     .insertInto('users')
-    .values({ id, role, created_at: now })
+    .values({ id, role, createdAt: now })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .execute();
   if (role !== 'user') await tx.updateTable('users').set({ role }).where('id', '=', id).execute();
@@ -35,11 +35,11 @@ export async function listUsers(db: Db): Promise<UserRecord[]> {
 }
 
 const selectUsers = (db: Db) =>
-  db.selectFrom('users').select(['id', 'role', 'name', 'mail', 'created_at as createdAt', 'disabled_at as disabledAt']);
+  db.selectFrom('users').select(['id', 'role', 'name', 'mail', 'createdAt', 'disabledAt']);
 
 /** Enables or disables a user. */
 export async function setDisabled(tx: Tx, id: string, disabledAt: number | null): Promise<void> {
-  await tx.updateTable('users').set({ disabled_at: disabledAt }).where('id', '=', id).execute();
+  await tx.updateTable('users').set({ disabledAt }).where('id', '=', id).execute();
 }
 
 export async function setRole(tx: Tx, id: string, role: SiteRole): Promise<void> {
@@ -55,13 +55,13 @@ export async function listUserIds(db: Db): Promise<string[]> {
 }
 
 export async function countUnfinishedJobsOf(db: Db, id: string): Promise<number> {
-  const row = await db.selectFrom('users').select('unfinished_jobs as jobs').where('id', '=', id).executeTakeFirst();
+  const row = await db.selectFrom('users').select('unfinishedJobs as jobs').where('id', '=', id).executeTakeFirst();
   return row?.jobs ?? 0;
 }
 
 /** Throws if the id exists. */
 export async function insertUser(tx: Tx, id: string, role: SiteRole, now: number): Promise<void> {
-  await tx.insertInto('users').values({ id, role, created_at: now }).execute();
+  await tx.insertInto('users').values({ id, role, createdAt: now }).execute();
 }
 
 /** Returns the next identifier of those that Bursar assigns. */

@@ -9,12 +9,12 @@ import { dispatchableStates } from './job-queue.ts';
 export async function setDelay(tx: Tx, id: number, { at, reason }: { at: number; reason: string }): Promise<boolean> {
   const row = await tx
     .updateTable('jobs')
-    .set((eb) => ({ delayed_at: eb.fn.coalesce('delayed_at', eb.val(at)), delay_reason: reason }))
+    .set((eb) => ({ delayedAt: eb.fn.coalesce('delayedAt', eb.val(at)), delayReason: reason }))
     .where('id', '=', id)
     .where('state', 'in', dispatchableStates)
-    .returning('delayed_at')
+    .returning('delayedAt')
     .executeTakeFirst();
-  return row?.delayed_at === at;
+  return row?.delayedAt === at;
 }
 
 /** Counts the delayed jobs of each system that has any. Uses the index `jobs_delayed`: such jobs are few. */
@@ -24,10 +24,10 @@ export async function countDelayedJobs(db: Db): Promise<Map<string, DelayedJobs>
     .select((eb) => [
       'hpc',
       eb.fn.countAll().as('count'),
-      eb.fn.min('delayed_at').as('since'),
-      eb.fn.max('delay_reason').as('reason'),
+      eb.fn.min('delayedAt').as('since'),
+      eb.fn.max('delayReason').as('reason'),
     ])
-    .where('delayed_at', 'is not', null)
+    .where('delayedAt', 'is not', null)
     .groupBy('hpc')
     .execute();
   return new Map(

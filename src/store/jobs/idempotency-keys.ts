@@ -29,18 +29,16 @@ export async function insertClaim(
   requestHash: string,
   { now, until, abandoned = '' }: { now: number; until: number; abandoned?: string | undefined },
 ): Promise<boolean> {
-  const values = { request_hash: requestHash, at: now, claimed_by: claimId, claimed_until: until };
+  const values = { requestHash, at: now, claimedBy: claimId, claimedUntil: until };
   const row = await db
     .insertInto('idempotency')
-    .values({ user_id: userId, key, response: '', body_sha256: null, ...values })
+    .values({ userId, key, response: '', bodySha256: null, ...values })
     .onConflict((conflict) =>
       conflict
-        .columns(['user_id', 'key'])
+        .columns(['userId', 'key'])
         .doUpdateSet(values)
-        .where('idempotency.claimed_by', 'is not', null)
-        .where((eb) =>
-          eb.or([eb('idempotency.claimed_until', '<=', now), eb('idempotency.claimed_by', '=', abandoned)]),
-        ),
+        .where('idempotency.claimedBy', 'is not', null)
+        .where((eb) => eb.or([eb('idempotency.claimedUntil', '<=', now), eb('idempotency.claimedBy', '=', abandoned)])),
     )
     .returning('key')
     .executeTakeFirst();
@@ -50,13 +48,13 @@ export async function insertClaim(
 export async function findKey(db: Db, { userId, key }: IdempotencyKey): Promise<KeyRecord | undefined> {
   const row = await db
     .selectFrom('idempotency')
-    .select(['request_hash as requestHash', 'response', 'body_sha256 as bodySha256', 'claimed_by'])
-    .where('user_id', '=', userId)
+    .select(['requestHash', 'response', 'bodySha256', 'claimedBy'])
+    .where('userId', '=', userId)
     .where('key', '=', key)
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  const { claimed_by, ...record } = row;
-  return { ...record, isInProgress: claimed_by !== null };
+  const { claimedBy, ...record } = row;
+  return { ...record, isInProgress: claimedBy !== null };
 }
 
 /** Stores the response for repeated requests. Returns false, without a change, if the claim was lost. */
@@ -67,10 +65,10 @@ export async function storeResponse(
 ): Promise<boolean> {
   const result = await tx
     .updateTable('idempotency')
-    .set({ response, body_sha256: bodySha256, at, claimed_by: null })
-    .where('user_id', '=', userId)
+    .set({ response, bodySha256, at, claimedBy: null })
+    .where('userId', '=', userId)
     .where('key', '=', key)
-    .where('claimed_by', '=', claimId)
+    .where('claimedBy', '=', claimId)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
 }
@@ -78,10 +76,10 @@ export async function storeResponse(
 export async function extendClaim(db: Db, { userId, key, claimId }: ClaimedKey, until: number): Promise<void> {
   await db
     .updateTable('idempotency')
-    .set({ claimed_until: until })
-    .where('user_id', '=', userId)
+    .set({ claimedUntil: until })
+    .where('userId', '=', userId)
     .where('key', '=', key)
-    .where('claimed_by', '=', claimId)
+    .where('claimedBy', '=', claimId)
     .execute();
 }
 
@@ -89,18 +87,18 @@ export async function extendClaim(db: Db, { userId, key, claimId }: ClaimedKey, 
 export async function deleteClaim(db: Db, { userId, key, claimId }: ClaimedKey): Promise<void> {
   await db
     .deleteFrom('idempotency')
-    .where('user_id', '=', userId)
+    .where('userId', '=', userId)
     .where('key', '=', key)
-    .where('claimed_by', '=', claimId)
+    .where('claimedBy', '=', claimId)
     .execute();
 }
 
 /** Deletes the keys of all requests in progress. The caller makes sure that no instance works on any. */
 export async function deleteAllClaims(db: Db): Promise<void> {
-  await db.deleteFrom('idempotency').where('claimed_by', 'is not', null).execute();
+  await db.deleteFrom('idempotency').where('claimedBy', 'is not', null).execute();
 }
 
 /** Deletes old keys. A request that is repeated later counts as a new one. */
 export async function deleteOldKeys(db: Db, before: number): Promise<void> {
-  await db.deleteFrom('idempotency').where('at', '<', before).where('claimed_until', '<', before).execute();
+  await db.deleteFrom('idempotency').where('at', '<', before).where('claimedUntil', '<', before).execute();
 }

@@ -71,7 +71,7 @@ export function prepareFilter(
   ) as string[];
   return {
     jobs: () => filteredJobs(db, shape, param, tags),
-    id: sql.ref<number>(readsTagIndex(shape) ? 'job_tags.job' : 'jobs.id'),
+    id: sql.ref<number>(readsTagIndex(shape) ? 'jobTags.job' : 'jobs.id'),
   };
 }
 
@@ -86,7 +86,7 @@ function filteredJobs(db: Db, shape: FilterShape, param: Param<PageValues>, tags
     : jobsWithTags(db.selectFrom('jobs'), 'jobs.id', tags);
   if (shape.owner && !readsTagIndex(shape)) query = query.where('jobs.owner', '=', param('owner'));
   if (shape.hpc) query = query.where('jobs.hpc', '=', param('hpc'));
-  if (shape.project) query = query.where('jobs.project_name', '=', param('project'));
+  if (shape.project) query = query.where('jobs.projectName', '=', param('project'));
   if (shape.stage) query = query.where('jobs.stage', '=', param('stage'));
   if (shape.jobIdPrefix) query = query.where('jobs.id', 'in', selectIdsOnce(db, param('jobIdPrefix')));
   if (shape.title) query = query.where('jobs.title', '=', param('title'));
@@ -94,7 +94,7 @@ function filteredJobs(db: Db, shape: FilterShape, param: Param<PageValues>, tags
   if (shape.terminal !== undefined) query = query.where('jobs.terminal', '=', sql.lit(shape.terminal ? 1 : 0));
   if (shape.since) {
     const since = param('since');
-    query = query.where('jobs.accepted_at', '>=', since).where('jobs.id', '>=', selectFirstId(db, since));
+    query = query.where('jobs.acceptedAt', '>=', since).where('jobs.id', '>=', selectFirstId(db, since));
   }
   return query;
 }
@@ -102,13 +102,13 @@ function filteredJobs(db: Db, shape: FilterShape, param: Param<PageValues>, tags
 /** Reads the index of a tag, of the owner if there is one, and looks up its jobs. A cross join keeps SQLite from reordering. */
 function taggedJobs(db: Db, shape: FilterShape, param: Param<PageValues>, [tag = '', ...otherTags]: readonly string[]) {
   let query = db
-    .selectFrom('job_tags')
+    .selectFrom('jobTags')
     .crossJoin('jobs')
-    .whereRef('jobs.id', '=', 'job_tags.job')
-    .where('job_tags.tag', '=', tag);
-  if (shape.owner) query = query.where('job_tags.owner', '=', param('owner'));
+    .whereRef('jobs.id', '=', 'jobTags.job')
+    .where('jobTags.tag', '=', tag);
+  if (shape.owner) query = query.where('jobTags.owner', '=', param('owner'));
   // Callers use only the columns of the jobs.
-  return jobsWithTags(query as unknown as SelectQueryBuilder<Tables, 'jobs', object>, 'job_tags.job', otherTags);
+  return jobsWithTags(query as unknown as SelectQueryBuilder<Tables, 'jobs', object>, 'jobTags.job', otherTags);
 }
 
 function jobsWithTags(query: SelectQueryBuilder<Tables, 'jobs', object>, id: string, tags: readonly string[]) {
@@ -116,7 +116,7 @@ function jobsWithTags(query: SelectQueryBuilder<Tables, 'jobs', object>, id: str
   for (const tag of tags) {
     tagged = tagged.where(({ exists, selectFrom }) =>
       exists(
-        selectFrom('job_tags as other')
+        selectFrom('jobTags as other')
           .select('other.job')
           .where('other.tag', '=', tag)
           .where('other.job', '=', sql.ref<number>(id)),
@@ -156,7 +156,7 @@ export function selectIdsByPrefix(db: Db, prefix: string, limit: number) {
  * time of acceptance, except for the clock skew. Null, which matches no job, if none was accepted.
  */
 function selectFirstId(db: Db, since: number) {
-  const accepted = db.selectFrom('jobs').where('accepted_at', '>=', since);
-  const earliest = accepted.select((eb) => eb(eb.fn.min('accepted_at'), '+', maxClockSkewMs).as('at'));
-  return accepted.select((eb) => eb.fn.min<number>('id').as('id')).where('accepted_at', '<=', earliest);
+  const accepted = db.selectFrom('jobs').where('acceptedAt', '>=', since);
+  const earliest = accepted.select((eb) => eb(eb.fn.min('acceptedAt'), '+', maxClockSkewMs).as('at'));
+  return accepted.select((eb) => eb.fn.min<number>('id').as('id')).where('acceptedAt', '<=', earliest);
 }

@@ -20,10 +20,10 @@ export interface JobPage {
 }
 
 const selectVersion = prepareQuery((db, param: Param<{ owner: string }>) =>
-  db.selectFrom('users').select('jobs_version as version').where('id', '=', param('owner')),
+  db.selectFrom('users').select('jobsVersion as version').where('id', '=', param('owner')),
 );
 const selectSumOfVersions = prepareQuery((db) =>
-  db.selectFrom('users').select((eb) => eb.fn.sum<number>('jobs_version').as('version')),
+  db.selectFrom('users').select((eb) => eb.fn.sum<number>('jobsVersion').as('version')),
 );
 
 /** The version of a user's jobs (see `lockJobsVersion`), or of the jobs of all users. */
@@ -50,7 +50,7 @@ const prepareSelectPage = prepareByShape((text: string) => {
   return prepareQuery((db, param: Param<PageValues>, makePlaceholder) => {
     const { jobs, id } = prepareFilter(db, shape, param, makePlaceholder);
     const page = jobs()
-      .select(['jobs.id', 'jobs.public_json as json'])
+      .select(['jobs.id', 'jobs.publicJson as json'])
       .where(id, '>', param('cursor'))
       .orderBy(id)
       .limit(param('limit'));
@@ -72,8 +72,8 @@ const prepareSelectPage = prepareByShape((text: string) => {
 const selectByJobId = prepareQuery((db, param: Param<{ jobId: string }>) =>
   db
     .selectFrom('jobs')
-    .select(['owner', 'hpc', 'project_name as project', 'public_json as json'])
-    .where('job_id', '=', param('jobId')),
+    .select(['owner', 'hpc', 'projectName as project', 'publicJson as json'])
+    .where('jobId', '=', param('jobId')),
 );
 
 /** Returns undefined for a job outside of the scope, as if it did not exist. */

@@ -31,7 +31,7 @@ export interface WaitingOwner {
 export async function listWaitingOwners(db: Db, hpc: string, excludedIds: readonly number[]): Promise<WaitingOwner[]> {
   const firstOwner = (state: string) => sql`(select min(owner) from jobs
     where hpc = ${hpc} and state = ${sql.lit(state)} and ${isUnfinished})`;
-  const { rows } = await sql<{ owner: string; due_at: number | null }>`
+  const { rows } = await sql<{ owner: string; dueAt: number | null }>`
     with recursive waiting (state, owner) as (
       select cast('accepted' as text), ${firstOwner('accepted')} union all
       select cast('submitting' as text), ${firstOwner('submitting')} union all
@@ -43,7 +43,7 @@ export async function listWaitingOwners(db: Db, hpc: string, excludedIds: readon
         and id not in (${joinIds(excludedIds)})) as due_at
     from waiting where owner is not null`.execute(db);
   const dueTimes = new Map<string, number>();
-  for (const { owner, due_at: dueAt } of rows) {
+  for (const { owner, dueAt } of rows) {
     if (dueAt !== null) dueTimes.set(owner, Math.min(dueAt, dueTimes.get(owner) ?? dueAt));
   }
   return [...dueTimes].map(([owner, dueAt]) => ({ owner, dueAt }));
@@ -73,7 +73,7 @@ export async function claimDueJob(
     order by due_at, id limit 1)`;
   const row = await tx
     .updateTable('jobs')
-    .set((eb) => ({ state: 'submitting', tries: eb('tries', '+', 1), claimed_at: now }))
+    .set((eb) => ({ state: 'submitting', tries: eb('tries', '+', 1), claimedAt: now }))
     .where('id', '=', due)
     .where('state', 'in', dispatchableStates)
     .returningAll()
@@ -126,11 +126,11 @@ export async function postponeJob(
   await tx
     .updateTable('jobs')
     .set((eb) => ({
-      due_at:
+      dueAt:
         job.cancelRequestedBy === null
-          ? eb.case().when('cancel_requested_at', 'is', null).then(dueAt).else(cancelledDueAt).end()
+          ? eb.case().when('cancelRequestedAt', 'is', null).then(dueAt).else(cancelledDueAt).end()
           : dueAt,
-      claimed_at: null,
+      claimedAt: null,
       ...(hasReachedEngine ? {} : { tries: job.tries - 1 }),
     }))
     .where('id', '=', job.id)
@@ -142,10 +142,10 @@ export async function postponeJob(
 export async function requeueJob(tx: Tx, jobId: string, engineRef: string, now: number): Promise<boolean> {
   const row = await tx
     .updateTable('jobs')
-    .set({ state: 'submitting', engine_ref: null, due_at: now, claimed_at: null })
-    .where('job_id', '=', jobId)
+    .set({ state: 'submitting', engineRef: null, dueAt: now, claimedAt: null })
+    .where('jobId', '=', jobId)
     .where('state', '=', 'queued')
-    .where('engine_ref', '=', engineRef)
+    .where('engineRef', '=', engineRef)
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
@@ -158,7 +158,7 @@ export interface UnfinishedJob {
 
 /** Lists the unfinished jobs of a system by job id, with only the columns that each poll needs. */
 export async function listUnfinishedJobs(db: Db, hpc: string): Promise<Map<string, UnfinishedJob>> {
-  return new Map((await selectUnfinished(db, hpc).execute()).map((row) => [row.job_id, row]));
+  return new Map((await selectUnfinished(db, hpc).execute()).map((row) => [row.jobId, row]));
 }
 
 /** Finds those of the given jobs that are unfinished. */
@@ -169,9 +169,9 @@ export async function findUnfinishedJobs(
 ): Promise<Map<string, UnfinishedJob & { acceptedAt: number }>> {
   const jobs = new Map<string, UnfinishedJob & { acceptedAt: number }>();
   for (const chunk of chunks(jobIds)) {
-    const query = selectUnfinished(db, hpc).select('accepted_at as acceptedAt').where('job_id', 'in', chunk);
+    const query = selectUnfinished(db, hpc).select('acceptedAt').where('jobId', 'in', chunk);
     const rows = await query.execute();
-    for (const row of rows) jobs.set(row.job_id, row);
+    for (const row of rows) jobs.set(row.jobId, row);
   }
   return jobs;
 }
@@ -180,14 +180,14 @@ export async function findUnfinishedJobs(
 export async function findEndedJobs(db: Db, hpc: string, jobIds: readonly string[]): Promise<Set<string>> {
   const ended = new Set<string>();
   for (const chunk of chunks(jobIds)) {
-    const query = db.selectFrom('jobs').select('job_id').where('job_id', 'in', chunk).where('hpc', '=', hpc);
-    for (const { job_id } of await query.where('terminal', '=', 1).execute()) ended.add(job_id);
+    const query = db.selectFrom('jobs').select('jobId').where('jobId', 'in', chunk).where('hpc', '=', hpc);
+    for (const { jobId } of await query.where('terminal', '=', 1).execute()) ended.add(jobId);
   }
   return ended;
 }
 
 function selectUnfinished(db: Db, hpc: string) {
-  const columns = ['job_id', 'state', 'engine_ref as engineRef'] as const;
+  const columns = ['jobId', 'state', 'engineRef'] as const;
   return db.selectFrom('jobs').select(columns).where('hpc', '=', hpc).where(isUnfinished);
 }
 
@@ -210,21 +210,21 @@ export async function listRunningJobs(db: Db, hpc: string): Promise<RunningJob[]
   return await db
     .selectFrom('jobs')
     .innerJoin('holds', 'holds.job', 'jobs.id')
-    .innerJoin('accounts as pool', 'pool.id', 'holds.space_pool')
-    .innerJoin('accounts as cap', 'cap.id', 'holds.space_cap')
+    .innerJoin('accounts as pool', 'pool.id', 'holds.spacePool')
+    .innerJoin('accounts as cap', 'cap.id', 'holds.spaceCap')
     .select([
       'jobs.id',
-      'job_id as jobId',
-      'space_bytes as heldBytes',
-      'space_pool as spacePool',
-      'space_cap as spaceCap',
+      'jobId',
+      'spaceBytes as heldBytes',
+      'spacePool',
+      'spaceCap',
       sql<number>`pool.granted - pool.posted - pool.held - pool.overrun`.as('spacePoolLeft'),
       sql<number>`cap.granted - cap.posted - cap.held - cap.overrun`.as('spaceCapLeft'),
     ])
     .where('hpc', '=', hpc)
     .where(isUnfinished)
     .where('state', '=', 'running')
-    .where('cancel_requested_at', 'is', null)
+    .where('cancelRequestedAt', 'is', null)
     .execute();
 }
 
@@ -240,9 +240,9 @@ export async function requestCancellation(
 ): Promise<boolean> {
   const result = await tx
     .updateTable('jobs')
-    .set({ cancel_requested_at: at, cancel_requested_by: by, due_at: cancelledDueAt })
+    .set({ cancelRequestedAt: at, cancelRequestedBy: by, dueAt: cancelledDueAt })
     .where('id', '=', id)
-    .where('cancel_requested_at', 'is', null)
+    .where('cancelRequestedAt', 'is', null)
     .where(isUnfinished)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
@@ -251,7 +251,7 @@ export async function requestCancellation(
 /** Lists the jobs to cancel that are known to the engine of a system. */
 export async function listJobsToCancel(db: Db, hpc: string): Promise<string[]> {
   const rows = await selectToCancel(db, {});
-  return rows.filter((row) => row.hpc === hpc && row.state !== 'submitting').map((row) => row.job_id);
+  return rows.filter((row) => row.hpc === hpc && row.state !== 'submitting').map((row) => row.jobId);
 }
 
 /** Lists the ids of the jobs to cancel that are being submitted. */
@@ -268,7 +268,7 @@ export async function listOwnersOfCancelledSubmissions(db: Db, hpc: string): Pro
 
 /** For all systems: with a condition on `hpc` SQLite would choose an index of all jobs. Jobs to cancel are few. */
 const selectToCancel = prepareQuery((db) =>
-  db.selectFrom('jobs').select(['id', 'job_id', 'hpc', 'owner', 'state']).where(mustCancel),
+  db.selectFrom('jobs').select(['id', 'jobId', 'hpc', 'owner', 'state']).where(mustCancel),
 );
 
 /** Returns the given jobs whose files are not needed: deleted jobs, jobs that ended before submission, unknown jobs. */
@@ -277,12 +277,12 @@ export async function listJobsWithUnneededFiles(db: Db, jobIds: readonly string[
   for (const chunk of chunks(jobIds)) {
     const rows = await db
       .selectFrom('jobs')
-      .select('job_id')
-      .where('job_id', 'in', chunk)
+      .select('jobId')
+      .where('jobId', 'in', chunk)
       .where('state', '<>', 'deleted')
-      .where((eb) => eb.or([eb('state', '<>', 'ended'), eb('engine_ref', 'is not', null)]))
+      .where((eb) => eb.or([eb('state', '<>', 'ended'), eb('engineRef', 'is not', null)]))
       .execute();
-    for (const row of rows) needed.add(row.job_id);
+    for (const row of rows) needed.add(row.jobId);
   }
   return jobIds.filter((jobId) => !needed.has(jobId));
 }
@@ -292,10 +292,10 @@ export async function findInputJobs(db: Db, jobIds: readonly string[]) {
   const existing = new Set<string>();
   const needingInput = new Set<string>();
   for (const chunk of chunks(jobIds)) {
-    const rows = await db.selectFrom('jobs').select(['job_id', 'state']).where('job_id', 'in', chunk).execute();
-    for (const { job_id, state } of rows) {
-      existing.add(job_id);
-      if (dispatchableStates.includes(state)) needingInput.add(job_id);
+    const rows = await db.selectFrom('jobs').select(['jobId', 'state']).where('jobId', 'in', chunk).execute();
+    for (const { jobId, state } of rows) {
+      existing.add(jobId);
+      if (dispatchableStates.includes(state)) needingInput.add(jobId);
     }
   }
   return { existing, needingInput };
@@ -306,9 +306,9 @@ export async function listJobsWithSpooledZip(db: Db): Promise<{ jobId: string; s
   return await db
     .selectFrom('jobs')
     .leftJoin('inputs', 'inputs.job', 'jobs.id')
-    .select(['job_id as jobId', 'state'])
+    .select(['jobId', 'state'])
     .where('state', 'in', dispatchableStates)
-    .where('input_sha256', 'is not', null)
+    .where('inputSha256', 'is not', null)
     .where('inputs.job', 'is', null)
     .orderBy('jobs.id')
     .execute();

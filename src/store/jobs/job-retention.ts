@@ -4,7 +4,7 @@ import { type JobRecord, lockJobsVersion, toJobRecord } from './jobs.ts';
 
 /** Selects jobs whose files still exist. The state is a literal, so that the planner can use a partial index. */
 function selectFinishedJobs(db: Db, projectId: number) {
-  return db.selectFrom('jobs').where('project_id', '=', projectId).where('state', '=', sql.lit('ended'));
+  return db.selectFrom('jobs').where('projectId', '=', projectId).where('state', '=', sql.lit('ended'));
 }
 
 /** Lists jobs that ended before a time, and whose owners have not been notified of the deletion of their files. */
@@ -16,9 +16,9 @@ export async function listJobsToNotify(
 ): Promise<JobRecord[]> {
   const rows = await selectFinishedJobs(db, projectId)
     .selectAll()
-    .where('expires_at', 'is', null)
-    .where('ended_at', '<=', endedBefore)
-    .orderBy('ended_at')
+    .where('expiresAt', 'is', null)
+    .where('endedAt', '<=', endedBefore)
+    .orderBy('endedAt')
     .limit(limit)
     .execute();
   return rows.map(toJobRecord);
@@ -36,10 +36,10 @@ export async function setExpiry(
   await lockJobsVersion(tx, owner, { increment: false });
   const result = await tx
     .updateTable('jobs')
-    .set({ expires_at: expiresAt })
+    .set({ expiresAt })
     .where('id', '=', id)
     .where('state', '=', 'ended')
-    .where('expires_at', 'is', null)
+    .where('expiresAt', 'is', null)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
 }
@@ -53,9 +53,9 @@ export async function listExpiredJobs(
 ): Promise<JobRecord[]> {
   const rows = await selectFinishedJobs(db, projectId)
     .selectAll()
-    .where('expires_at', '<=', now)
-    .where('ended_at', '<=', endedBefore)
-    .orderBy('expires_at')
+    .where('expiresAt', '<=', now)
+    .where('endedAt', '<=', endedBefore)
+    .orderBy('expiresAt')
     .limit(limit)
     .execute();
   return rows.map(toJobRecord);
@@ -65,9 +65,9 @@ export async function listExpiredJobs(
 export async function clearExpiries(db: Db, projectId: number): Promise<void> {
   await db
     .updateTable('jobs')
-    .set({ expires_at: null })
-    .where('project_id', '=', projectId)
+    .set({ expiresAt: null })
+    .where('projectId', '=', projectId)
     .where('state', '=', sql.lit('ended'))
-    .where('expires_at', 'is not', null)
+    .where('expiresAt', 'is not', null)
     .execute();
 }

@@ -42,7 +42,7 @@ const selectSearchableJobs = prepareByShape((text: string) => {
     const { jobs, id } = prepareFilter(db, shape, param, makePlaceholder);
     return (
       jobs()
-        .select(['jobs.id', 'jobs.job_id as jobId', 'jobs.title'])
+        .select(['jobs.id', 'jobs.jobId', 'jobs.title'])
         // Most jobs have no tags, and requests are long.
         .select(sql<string | null>`case when request like '%"tags":[%' then request end`.as('taggedRequest'))
         .where(id, '<', param('cursor'))
@@ -74,15 +74,15 @@ export async function readJobSummaries(db: Db, ids: readonly number[]): Promise<
   const rows = await db
     .selectFrom('jobs')
     .leftJoin('holds', 'holds.job', 'jobs.id')
-    .leftJoin('resolutions', 'resolutions.hold_id', 'holds.id')
-    .select(['jobs.public_json as publicJson', 'jobs.request', 'jobs.started_at as startedAt', 'jobs.outcome'])
-    .select('resolutions.time_seconds as chargedSeconds')
+    .leftJoin('resolutions', 'resolutions.holdId', 'holds.id')
+    .select(['jobs.publicJson', 'jobs.request', 'jobs.startedAt', 'jobs.outcome'])
+    .select('resolutions.timeSeconds as chargedSeconds')
     .select((eb) =>
       eb
         .selectFrom('entries')
         .select(sql<number | null>`sum(posted + overrun)`.as('change'))
         .whereRef('entries.job', '=', 'jobs.id')
-        .whereRef('entries.account_id', '=', 'holds.time_cap')
+        .whereRef('entries.accountId', '=', 'holds.timeCap')
         .where('entries.kind', '=', 'refund')
         .as('refunds'),
     )

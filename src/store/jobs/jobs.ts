@@ -75,21 +75,21 @@ export async function insertJob(
   const publicColumns = toPublic(id);
   const row = {
     id,
-    job_id: job.jobId,
+    jobId: job.jobId,
     owner: job.owner,
-    project_id: job.project.id,
+    projectId: job.project.id,
     hpc: job.project.hpc,
-    project_name: job.project.name,
+    projectName: job.project.name,
     request: JSON.stringify(job.request),
     units: job.units,
-    input_sha256: job.input?.sha256 ?? null,
-    input_bytes: job.input?.bytes ?? 0,
-    unpacked_bytes: job.input?.unpackedBytes ?? 0,
+    inputSha256: job.input?.sha256 ?? null,
+    inputBytes: job.input?.bytes ?? 0,
+    unpackedBytes: job.input?.unpackedBytes ?? 0,
     state: 'accepted' as const,
-    accepted_at: job.acceptedAt,
-    due_at: job.acceptedAt,
+    acceptedAt: job.acceptedAt,
+    dueAt: job.acceptedAt,
     tries: 0,
-    trace_parent: job.traceParent ?? null,
+    traceParent: job.traceParent ?? null,
     ...toColumns(publicColumns),
   };
   const event = {
@@ -119,48 +119,48 @@ const takeNextNumbers = prepareQuery((db, param: Param<{ owner: string }>) =>
   db
     .updateTable('users')
     .set((eb) => ({
-      jobs_version: eb('jobs_version', '+', 1),
-      event_seq: eb('event_seq', '+', 1),
-      unfinished_jobs: eb('unfinished_jobs', '+', 1),
+      jobsVersion: eb('jobsVersion', '+', 1),
+      eventSeq: eb('eventSeq', '+', 1),
+      unfinishedJobs: eb('unfinishedJobs', '+', 1),
     }))
     .where('id', '=', param('owner'))
-    .returning([...recipientColumns, 'unfinished_jobs as unfinishedJobs'])
+    .returning([...recipientColumns, 'unfinishedJobs'])
     .returning(sql<number>`${sql.raw(db.backend.dialect.nextId('jobs'))}`.as('nextId')),
 );
 
 const insertJobs = prepareInsert('jobs', [
   'id',
-  'job_id',
+  'jobId',
   'owner',
-  'project_id',
+  'projectId',
   'hpc',
-  'project_name',
+  'projectName',
   'request',
   'units',
-  'input_sha256',
-  'input_bytes',
-  'unpacked_bytes',
+  'inputSha256',
+  'inputBytes',
+  'unpackedBytes',
   'state',
-  'accepted_at',
-  'due_at',
+  'acceptedAt',
+  'dueAt',
   'tries',
-  'trace_parent',
-  'public_json',
+  'traceParent',
+  'publicJson',
   'title',
   'stage',
   'terminal',
   'failed',
 ]);
 
-const insertTags = prepareInsert('job_tags', ['tag', 'job', 'owner']);
+const insertTags = prepareInsert('jobTags', ['tag', 'job', 'owner']);
 
 function toColumns({ json, title, stage, isTerminal, isFailure }: PublicJobColumns) {
-  return { public_json: json, title, stage, terminal: isTerminal ? 1 : 0, failed: isFailure ? 1 : 0 };
+  return { publicJson: json, title, stage, terminal: isTerminal ? 1 : 0, failed: isFailure ? 1 : 0 };
 }
 
 /** Finds a job of any user by its public id. */
 export async function findJob(db: Db, jobId: string): Promise<JobRecord | undefined> {
-  const row = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
+  const row = await db.selectFrom('jobs').selectAll().where('jobId', '=', jobId).executeTakeFirst();
   return row && toJobRecord(row);
 }
 
@@ -186,10 +186,10 @@ export async function updateStatus(
     .set({
       state: next.state,
       ...toColumns(publicColumns),
-      ...(job.status.state === 'submitting' ? { delayed_at: null, delay_reason: null } : {}),
-      ...(next.state === 'running' ? { started_at: next.startedAt } : {}),
+      ...(job.status.state === 'submitting' ? { delayedAt: null, delayReason: null } : {}),
+      ...(next.state === 'running' ? { startedAt: next.startedAt } : {}),
       ...(next.state === 'ended' || next.state === 'deleted' ? endColumns(next) : {}),
-      ...(engineRef === undefined ? {} : { engine_ref: engineRef }),
+      ...(engineRef === undefined ? {} : { engineRef }),
     })
     .where('id', '=', job.id)
     .where('state', '=', job.status.state)
@@ -202,7 +202,7 @@ export async function updateStatus(
 const countEndedJob = prepareQuery((db, param: Param<{ owner: string }>) =>
   db
     .updateTable('users')
-    .set((eb) => ({ unfinished_jobs: eb('unfinished_jobs', '-', 1) }))
+    .set((eb) => ({ unfinishedJobs: eb('unfinishedJobs', '-', 1) }))
     .where('id', '=', param('owner')),
 );
 
@@ -221,19 +221,19 @@ export async function lockJobsVersion(tx: Tx, owner: string, { increment }: { in
 const updateJobsVersion = prepareQuery((db, param: Param<{ owner: string; by: number }>) =>
   db
     .updateTable('users')
-    .set((eb) => ({ jobs_version: eb('jobs_version', '+', param('by')) }))
+    .set((eb) => ({ jobsVersion: eb('jobsVersion', '+', param('by')) }))
     .where('id', '=', param('owner'))
-    .returning('jobs_version as version'),
+    .returning('jobsVersion as version'),
 );
 
 function endColumns(end: JobEnd) {
   return {
     outcome: end.outcome,
     reason: end.reason,
-    exit_code: end.exitCode,
-    started_at: end.startedAt,
-    ended_at: end.endedAt,
-    elapsed_seconds: end.elapsedSeconds,
+    exitCode: end.exitCode,
+    startedAt: end.startedAt,
+    endedAt: end.endedAt,
+    elapsedSeconds: end.elapsedSeconds,
   };
 }
 
@@ -242,40 +242,40 @@ type JobRow = Selectable<Tables['jobs']>;
 export function toJobRecord(row: JobRow): JobRecord {
   return {
     id: row.id,
-    jobId: row.job_id,
+    jobId: row.jobId,
     owner: row.owner,
-    project: { id: row.project_id, hpc: row.hpc, name: row.project_name },
+    project: { id: row.projectId, hpc: row.hpc, name: row.projectName },
     request: JSON.parse(row.request) as JobRequest,
     status: toJobStatus(row),
     units: row.units,
-    hasInput: row.input_sha256 !== null,
-    acceptedAt: row.accepted_at,
-    dueAt: row.due_at,
+    hasInput: row.inputSha256 !== null,
+    acceptedAt: row.acceptedAt,
+    dueAt: row.dueAt,
     tries: row.tries,
-    engineRef: row.engine_ref,
-    cancelRequestedAt: row.cancel_requested_at,
+    engineRef: row.engineRef,
+    cancelRequestedAt: row.cancelRequestedAt,
     cancelRequestedBy: toCancelRequester(row),
-    publicJson: row.public_json,
-    traceParent: row.trace_parent,
+    publicJson: row.publicJson,
+    traceParent: row.traceParent,
   };
 }
 
 /** User ids consist of digits, so no user has the name of a limit. */
-function toCancelRequester({ owner, cancel_requested_by: by }: JobRow): CancelRequester | null {
+function toCancelRequester({ owner, cancelRequestedBy: by }: JobRow): CancelRequester | null {
   if (by === null) return null;
   return fileLimits.find((name) => name === by) ?? (by === owner ? 'owner' : 'administrator');
 }
 
 function toJobStatus(row: JobRow): JobStatus {
-  if (row.state === 'running') return { state: 'running', startedAt: row.started_at ?? row.accepted_at };
+  if (row.state === 'running') return { state: 'running', startedAt: row.startedAt ?? row.acceptedAt };
   if (row.state !== 'ended' && row.state !== 'deleted') return { state: row.state };
   return {
     state: row.state,
     outcome: row.outcome ?? 'lost',
     reason: row.reason ?? '',
-    exitCode: row.exit_code,
-    startedAt: row.started_at,
-    endedAt: row.ended_at ?? row.accepted_at,
-    elapsedSeconds: row.elapsed_seconds ?? 0,
+    exitCode: row.exitCode,
+    startedAt: row.startedAt,
+    endedAt: row.endedAt ?? row.acceptedAt,
+    elapsedSeconds: row.elapsedSeconds ?? 0,
   };
 }

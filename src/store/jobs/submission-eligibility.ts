@@ -34,17 +34,17 @@ const selectEligibility = prepareQuery((db, param: Param<Values>) =>
     .selectFrom('projects')
     .leftJoin('systems', 'systems.hpc', 'projects.hpc')
     .leftJoin('memberships', (join) =>
-      join.onRef('memberships.project_id', '=', 'projects.id').on('memberships.user_id', '=', param('userId')),
+      join.onRef('memberships.projectId', '=', 'projects.id').on('memberships.userId', '=', param('userId')),
     )
-    .select(['projects.id', 'projects.hpc', 'projects.name', 'projects.closed_at as closedAt'])
-    .select(['memberships.status', 'memberships.reason', 'systems.pause_reason as pauseReason'])
+    .select(['projects.id', 'projects.hpc', 'projects.name', 'projects.closedAt'])
+    .select(['memberships.status', 'memberships.reason', 'systems.pauseReason'])
     .select((eb) =>
       eb
         .selectFrom('periods')
         .select('periods.id')
-        .whereRef('periods.project_id', '=', 'projects.id')
-        .where('periods.starts_at', '<=', param('now'))
-        .where((period) => period.or([period('ends_at', 'is', null), period('ends_at', '>', param('now'))]))
+        .whereRef('periods.projectId', '=', 'projects.id')
+        .where('periods.startsAt', '<=', param('now'))
+        .where((period) => period.or([period('endsAt', 'is', null), period('endsAt', '>', param('now'))]))
         .as('periodId'),
     )
     .where('projects.hpc', '=', param('hpc'))

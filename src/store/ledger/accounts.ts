@@ -49,8 +49,8 @@ const noPeriod = 0;
 
 const columns = [
   'accounts.id',
-  'accounts.project_id as projectId',
-  'accounts.period_id as periodId',
+  'accounts.projectId',
+  'accounts.periodId',
   'accounts.holder',
   'accounts.resource',
   'accounts.granted',
@@ -58,7 +58,7 @@ const columns = [
   'accounts.posted',
   'accounts.overrun',
   'accounts.alerted',
-  'accounts.open_holds as openHolds',
+  'accounts.openHolds',
 ] as const;
 
 /** Creates an empty account, or finds the existing one, and returns its id. A space account has no period. */
@@ -67,17 +67,17 @@ export async function ensureAccount(
   account: { projectId: number; holder: string; resource: Resource; periodId?: number },
 ): Promise<number> {
   const { projectId, holder, resource, periodId = noPeriod } = account;
-  const key = { project_id: projectId, period_id: periodId, holder, resource };
+  const key = { projectId, periodId, holder, resource };
   await tx
     .insertInto('accounts')
     .values({ ...key, ...zeroMovement, alerted: 0 })
-    .onConflict((conflict) => conflict.columns(['project_id', 'holder', 'resource', 'period_id']).doNothing())
+    .onConflict((conflict) => conflict.columns(['projectId', 'holder', 'resource', 'periodId']).doNothing())
     .execute();
   const { id } = await tx
     .selectFrom('accounts')
     .select('id')
-    .where('project_id', '=', projectId)
-    .where('period_id', '=', periodId)
+    .where('projectId', '=', projectId)
+    .where('periodId', '=', periodId)
     .where('holder', '=', holder)
     .where('resource', '=', resource)
     .executeTakeFirstOrThrow();
@@ -85,7 +85,7 @@ export async function ensureAccount(
 }
 
 const selectPeriodAccounts = prepareQuery((db, param: Param<{ projectId: number; periodId: number; userId: string }>) =>
-  selectAccounts(db, param('projectId'), param('userId')).where('period_id', 'in', [noPeriod, param('periodId')]),
+  selectAccounts(db, param('projectId'), param('userId')).where('periodId', 'in', [noPeriod, param('periodId')]),
 );
 
 /** Finds the accounts of a user in a period of a project. Returns undefined if the user is not a member. */
@@ -100,9 +100,9 @@ export async function findAccounts(
 
 const selectCurrentAccounts = prepareQuery((db, param: Param<{ projectId: number; userId: string; now: number }>) =>
   selectAccounts(db, param('projectId'), param('userId'))
-    .leftJoin('periods', 'periods.id', 'accounts.period_id')
-    .where((eb) => eb.or([eb('periods.starts_at', 'is', null), eb('periods.starts_at', '<=', param('now'))]))
-    .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', param('now'))])),
+    .leftJoin('periods', 'periods.id', 'accounts.periodId')
+    .where((eb) => eb.or([eb('periods.startsAt', 'is', null), eb('periods.startsAt', '<=', param('now'))]))
+    .where((eb) => eb.or([eb('periods.endsAt', 'is', null), eb('periods.endsAt', '>', param('now'))])),
 );
 
 /** Does the same for the current period. Returns undefined also if there is none. */
@@ -119,7 +119,7 @@ function selectAccounts(db: Db, projectId: number, userId: string) {
   return db
     .selectFrom('accounts')
     .select(columns)
-    .where('accounts.project_id', '=', projectId)
+    .where('accounts.projectId', '=', projectId)
     .where('accounts.holder', 'in', [poolHolder, userId]);
 }
 
@@ -200,7 +200,7 @@ const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof Accoun
     .updateTable('accounts')
     .set((eb) => ({
       held: eb('held', '+', amount),
-      open_holds: eb('open_holds', '+', 1),
+      openHolds: eb('openHolds', '+', 1),
       version: eb('version', '+', 1),
     }))
     .where(
@@ -224,7 +224,7 @@ const updateReleasedHold = prepareQuery((db, param: Param<{ accountId: number; h
     .updateTable('accounts')
     .set((eb) => ({
       held: eb('held', '-', param('held')),
-      open_holds: eb('open_holds', '-', 1),
+      openHolds: eb('openHolds', '-', 1),
       version: eb('version', '+', 1),
     }))
     .where('id', '=', param('accountId'))
@@ -274,23 +274,23 @@ export async function insertEntries(
   details: EntryDetails,
 ): Promise<void> {
   const rows = movements.map(({ movement, account }) => ({
-    account_id: account.id,
+    accountId: account.id,
     ...zeroMovement,
     ...movement,
-    available_after: availableBalance(account),
+    availableAfter: availableBalance(account),
     ...details,
   }));
   await insertEntryRows(tx, rows);
 }
 
 const insertEntryRows = prepareInsert('entries', [
-  'account_id',
+  'accountId',
   'kind',
   'granted',
   'held',
   'posted',
   'overrun',
-  'available_after',
+  'availableAfter',
   'job',
   'actor',
   'reason',

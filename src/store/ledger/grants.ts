@@ -68,8 +68,8 @@ export async function getUnallocatedAmount(tx: Tx, poolId: number): Promise<numb
   const { allocated } = await tx
     .selectFrom('accounts')
     .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('granted'), eb.val(0)).as('allocated'))
-    .where('project_id', '=', pool.project_id)
-    .where('period_id', '=', pool.period_id)
+    .where('projectId', '=', pool.projectId)
+    .where('periodId', '=', pool.periodId)
     .where('resource', '=', pool.resource)
     .where('holder', '<>', poolHolder)
     .executeTakeFirstOrThrow();
@@ -79,12 +79,12 @@ export async function getUnallocatedAmount(tx: Tx, poolId: number): Promise<numb
 /** Returns the charge and the refunds of a settled job in seconds. The account stays locked until the commit. */
 export async function getChargedSeconds(tx: Tx, job: JobId) {
   const hold = await getHold(tx, job);
-  await lockAccount(tx, hold.time_pool);
+  await lockAccount(tx, hold.timePool);
   const rows = await tx
     .selectFrom('entries')
     .select(['kind', 'posted', 'overrun'])
     .where('job', '=', job.id)
-    .where('account_id', '=', hold.time_cap)
+    .where('accountId', '=', hold.timeCap)
     .where('kind', 'in', ['charge', 'refund'])
     .execute();
   const sum = (kind: EntryKind) =>
@@ -96,7 +96,7 @@ export async function getChargedSeconds(tx: Tx, job: JobId) {
 export async function refundTime(tx: Tx, job: JobId, seconds: number, details: ChangeDetails) {
   const hold = await getHold(tx, job);
   const accounts: Account[] = [];
-  for (const accountId of [hold.time_pool, hold.time_cap]) {
+  for (const accountId of [hold.timePool, hold.timeCap]) {
     accounts.push(await reverseUsage(tx, accountId, seconds, { ...details, job: job.id, kind: 'refund' }));
   }
   return accounts;
@@ -111,14 +111,14 @@ export async function expireEndedPeriods(tx: Tx, now: number): Promise<number> {
     .selectFrom('periods')
     // A cross join keeps SQLite from reading all accounts: usually no period has ended.
     .crossJoin('accounts')
-    .whereRef('accounts.project_id', '=', 'periods.project_id')
-    .whereRef('accounts.period_id', '=', 'periods.id')
-    .select(['period_id as id', 'periods.project_id as projectId', 'periods.ends_at as endsAt'])
+    .whereRef('accounts.projectId', '=', 'periods.projectId')
+    .whereRef('accounts.periodId', '=', 'periods.id')
+    .select(['periodId as id', 'periods.projectId', 'periods.endsAt'])
     .distinct()
-    .where('periods.ends_at', '<=', now)
+    .where('periods.endsAt', '<=', now)
     .where('accounts.resource', '=', 'time')
     .where((eb) => eb(availableAmount(eb), '>', 0))
-    .orderBy('period_id')
+    .orderBy('periodId')
     .execute();
   let changed = 0;
   for (const { id, projectId, endsAt } of ended) {
@@ -137,8 +137,8 @@ async function expirePeriod(tx: Tx, projectId: number, periodId: number, details
   const accounts = await tx
     .selectFrom('accounts')
     .select(['id', 'granted', 'held', 'posted', 'overrun'])
-    .where('project_id', '=', projectId)
-    .where('period_id', '=', periodId)
+    .where('projectId', '=', projectId)
+    .where('periodId', '=', periodId)
     .where('resource', '=', 'time')
     .where((eb) => eb(availableAmount(eb), '>', 0))
     .orderBy('id')

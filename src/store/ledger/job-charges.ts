@@ -13,19 +13,19 @@ export async function getJobCharges(db: Db, job: JobId): Promise<JobCharges> {
   const hold = await getHold(db, job);
   const resolution = await db
     .selectFrom('resolutions')
-    .select(['time_seconds as timeSeconds', 'space_bytes as spaceBytes', 'rule'])
-    .where('hold_id', '=', hold.id)
+    .select(['timeSeconds', 'spaceBytes', 'rule'])
+    .where('holdId', '=', hold.id)
     .executeTakeFirst();
   const refunds = await db
     .selectFrom('entries')
     .select(['at', 'posted', 'overrun', 'reason'])
     .where('job', '=', job.id)
-    .where('account_id', '=', hold.time_cap)
+    .where('accountId', '=', hold.timeCap)
     .where('kind', '=', 'refund')
     .orderBy('id')
     .execute();
   return {
-    heldSeconds: hold.time_seconds,
+    heldSeconds: hold.timeSeconds,
     resolution: resolution ?? null,
     refunds: refunds.map(({ at, posted, overrun, reason }) => ({ at, reason, seconds: -(posted + overrun) })),
   };

@@ -60,13 +60,13 @@ export async function reserve(
   const spacePool = changed.find(({ id }) => id === accounts.spacePool.id);
   const hold = {
     job: job.id,
-    time_pool: accounts.timePool.id,
-    time_cap: accounts.timeCap.id,
-    space_pool: accounts.spacePool.id,
-    space_cap: accounts.spaceCap.id,
-    time_seconds: amounts.timeSeconds,
-    space_bytes: amounts.spaceBytes,
-    created_at: details.at,
+    timePool: accounts.timePool.id,
+    timeCap: accounts.timeCap.id,
+    spacePool: accounts.spacePool.id,
+    spaceCap: accounts.spaceCap.id,
+    timeSeconds: amounts.timeSeconds,
+    spaceBytes: amounts.spaceBytes,
+    createdAt: details.at,
   };
   await insertEntries(tx, movements, { ...details, job: job.id, kind: 'reserve' });
   await insertHolds(tx, [hold]);
@@ -75,13 +75,13 @@ export async function reserve(
 
 const insertHolds = prepareInsert('holds', [
   'job',
-  'time_pool',
-  'time_cap',
-  'space_pool',
-  'space_cap',
-  'time_seconds',
-  'space_bytes',
-  'created_at',
+  'timePool',
+  'timeCap',
+  'spacePool',
+  'spaceCap',
+  'timeSeconds',
+  'spaceBytes',
+  'createdAt',
 ]);
 
 /** Reports what is available in the smaller of pool and cap, which is what limits the job. */
@@ -114,23 +114,23 @@ export async function settle(
   const resolution = await tx
     .insertInto('resolutions')
     .values({
-      hold_id: hold.id,
+      holdId: hold.id,
       kind: used.kind,
-      time_seconds: used.timeSeconds,
-      space_bytes: used.spaceBytes,
+      timeSeconds: used.timeSeconds,
+      spaceBytes: used.spaceBytes,
       rule: used.rule,
       at: details.at,
     })
-    .onConflict((conflict) => conflict.column('hold_id').doNothing())
-    .returning('hold_id')
+    .onConflict((conflict) => conflict.column('holdId').doNothing())
+    .returning('holdId')
     .executeTakeFirst();
   if (resolution === undefined) return false;
 
   const settlements = [
-    [hold.time_pool, hold.time_seconds, used.timeSeconds],
-    [hold.time_cap, hold.time_seconds, used.timeSeconds],
-    [hold.space_pool, hold.space_bytes, used.spaceBytes],
-    [hold.space_cap, hold.space_bytes, used.spaceBytes],
+    [hold.timePool, hold.timeSeconds, used.timeSeconds],
+    [hold.timeCap, hold.timeSeconds, used.timeSeconds],
+    [hold.spacePool, hold.spaceBytes, used.spaceBytes],
+    [hold.spaceCap, hold.spaceBytes, used.spaceBytes],
   ] as const;
   for (const [accountId, held, amount] of settlements) {
     const released = await releaseHold(tx, accountId, held);
@@ -148,13 +148,13 @@ export async function settle(
 /** Frees the space of the deleted files of a finished job. The caller makes sure that it happens once. */
 export async function freeSpace(tx: Tx, job: JobId, details: ChangeDetails): Promise<void> {
   const hold = await getHold(tx, job);
-  const { space_bytes: used } = await tx
+  const { spaceBytes: used } = await tx
     .selectFrom('resolutions')
-    .select('space_bytes')
-    .where('hold_id', '=', hold.id)
+    .select('spaceBytes')
+    .where('holdId', '=', hold.id)
     .executeTakeFirstOrThrow();
   if (used === 0) return;
-  for (const accountId of [hold.space_pool, hold.space_cap])
+  for (const accountId of [hold.spacePool, hold.spaceCap])
     await reverseUsage(tx, accountId, used, { ...details, job: job.id, kind: 'free' });
 }
 

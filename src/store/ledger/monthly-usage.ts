@@ -38,25 +38,25 @@ type Sums = { month: string; projectId: number; userId: string; jobs: number; ti
 
 const upsertUsage = prepareQuery((db, param: Param<Sums>) =>
   db
-    .insertInto('monthly_usage')
+    .insertInto('monthlyUsage')
     .values({
       month: param('month'),
-      project_id: param('projectId'),
-      user_id: param('userId'),
+      projectId: param('projectId'),
+      userId: param('userId'),
       jobs: param('jobs'),
-      time_seconds: param('timeSeconds'),
+      timeSeconds: param('timeSeconds'),
     })
     .onConflict((conflict) =>
-      conflict.columns(['month', 'project_id', 'user_id']).doUpdateSet((eb) => ({
-        jobs: eb('monthly_usage.jobs', '+', eb.ref('excluded.jobs')),
-        time_seconds: eb('monthly_usage.time_seconds', '+', eb.ref('excluded.time_seconds')),
+      conflict.columns(['month', 'projectId', 'userId']).doUpdateSet((eb) => ({
+        jobs: eb('monthlyUsage.jobs', '+', eb.ref('excluded.jobs')),
+        timeSeconds: eb('monthlyUsage.timeSeconds', '+', eb.ref('excluded.timeSeconds')),
       })),
     ),
 );
 
 /** Lists the usage of a user, ordered by month, system and project. */
 export async function listUsageOfUser(db: Db, userId: string): Promise<UsageRecord[]> {
-  return (await selectUsage(db).where('user_id', '=', userId).execute()).map(toUsageRecord).sort(compareUsage);
+  return (await selectUsage(db).where('userId', '=', userId).execute()).map(toUsageRecord).sort(compareUsage);
 }
 
 const rowsPerRead = 1000;
@@ -96,7 +96,7 @@ async function* readUsage(db: Db, projectId: number | undefined): AsyncGenerator
         : await selectProjectUsageAfter(db, { ...after, projectId });
     yield rows;
     const last = rows.length < rowsPerRead ? undefined : rows.at(-1);
-    after = last && { month: last.month, projectId: last.project_id, userId: last.user_id };
+    after = last && { month: last.month, projectId: last.projectId, userId: last.userId };
     await setImmediate();
   }
 }
@@ -107,40 +107,40 @@ const selectUsageAfter = prepareQuery((db, param: Param<UsageKey>) =>
   selectUsage(db)
     .where((eb) =>
       eb(
-        eb.refTuple('month', 'project_id', 'user_id'),
+        eb.refTuple('month', 'projectId', 'userId'),
         '>',
         eb.tuple(param('month'), param('projectId'), param('userId')),
       ),
     )
     .orderBy('month')
-    .orderBy('project_id')
-    .orderBy('user_id')
+    .orderBy('projectId')
+    .orderBy('userId')
     .limit(rowsPerRead),
 );
 
 const selectProjectUsageAfter = prepareQuery((db, param: Param<UsageKey>) =>
   selectUsage(db)
-    .where('project_id', '=', param('projectId'))
-    .where((eb) => eb(eb.refTuple('month', 'user_id'), '>', eb.tuple(param('month'), param('userId'))))
+    .where('projectId', '=', param('projectId'))
+    .where((eb) => eb(eb.refTuple('month', 'userId'), '>', eb.tuple(param('month'), param('userId'))))
     .orderBy('month')
-    .orderBy('user_id')
+    .orderBy('userId')
     .limit(rowsPerRead),
 );
 
 function selectUsage(db: Db) {
   return db
-    .selectFrom('monthly_usage')
-    .innerJoin('projects', 'projects.id', 'monthly_usage.project_id')
-    .select(['month', 'project_id', 'user_id', 'hpc', 'name', 'jobs', 'time_seconds']);
+    .selectFrom('monthlyUsage')
+    .innerJoin('projects', 'projects.id', 'monthlyUsage.projectId')
+    .select(['month', 'projectId', 'userId', 'hpc', 'name', 'jobs', 'timeSeconds']);
 }
 
-const toUsageRecord = ({ user_id, hpc, name, month, jobs, time_seconds }: UsageRow): UsageRecord => ({
-  user: user_id,
+const toUsageRecord = ({ userId, hpc, name, month, jobs, timeSeconds }: UsageRow): UsageRecord => ({
+  user: userId,
   hpc,
   project: name,
   month,
   jobs,
-  timeSeconds: time_seconds,
+  timeSeconds,
 });
 
 /** By month, system and project. Not by the database, whose order depends on its collation. */

@@ -22,7 +22,7 @@ export async function insertPeriod(
 ): Promise<number> {
   const { id } = await tx
     .insertInto('periods')
-    .values({ project_id: projectId, starts_at: startsAt, ends_at: endsAt, announced_at: null })
+    .values({ projectId, startsAt, endsAt, announcedAt: null })
     .returning('id')
     .executeTakeFirstOrThrow();
   return id;
@@ -30,7 +30,7 @@ export async function insertPeriod(
 
 /** Sets the end of a period. Its members will be notified of the new end. */
 export async function endPeriod(tx: Tx, id: number, endsAt: number): Promise<void> {
-  await tx.updateTable('periods').set({ ends_at: endsAt, announced_at: null }).where('id', '=', id).execute();
+  await tx.updateTable('periods').set({ endsAt, announcedAt: null }).where('id', '=', id).execute();
 }
 
 /** Lists the current and future periods of a project in order. */
@@ -38,9 +38,9 @@ export async function listOpenPeriods(db: Db, projectId: number, now: number): P
   const rows = await db
     .selectFrom('periods')
     .selectAll()
-    .where('project_id', '=', projectId)
-    .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]))
-    .orderBy('starts_at')
+    .where('projectId', '=', projectId)
+    .where((eb) => eb.or([eb('endsAt', 'is', null), eb('endsAt', '>', now)]))
+    .orderBy('startsAt')
     .execute();
   return rows.map(toPeriodRecord);
 }
@@ -50,19 +50,16 @@ export async function findCurrentPeriodId(db: Db, projectId: number, now: number
   const row = await db
     .selectFrom('periods')
     .select('id')
-    .where('project_id', '=', projectId)
-    .where('starts_at', '<=', now)
-    .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]))
+    .where('projectId', '=', projectId)
+    .where('startsAt', '<=', now)
+    .where((eb) => eb.or([eb('endsAt', 'is', null), eb('endsAt', '>', now)]))
     .executeTakeFirst();
   return row?.id;
 }
 
 /** Whether a period includes a time. Accounts that belong to no period have neither start nor end. */
-export function isCurrentPeriod(
-  { starts_at, ends_at }: { starts_at: number | null; ends_at: number | null },
-  now: number,
-) {
-  return (starts_at ?? 0) <= now && (ends_at === null || ends_at > now);
+export function isCurrentPeriod({ startsAt, endsAt }: { startsAt: number | null; endsAt: number | null }, now: number) {
+  return (startsAt ?? 0) <= now && (endsAt === null || endsAt > now);
 }
 
 /** Lists the periods that end before a time, and whose members have not been notified. */
@@ -70,9 +67,9 @@ export async function listPeriodsToNotify(db: Db, now: number, before: number): 
   const rows = await db
     .selectFrom('periods')
     .selectAll()
-    .where('announced_at', 'is', null)
-    .where('ends_at', '>', now)
-    .where('ends_at', '<=', before)
+    .where('announcedAt', 'is', null)
+    .where('endsAt', '>', now)
+    .where('endsAt', '<=', before)
     .execute();
   return rows.map(toPeriodRecord);
 }
@@ -81,14 +78,14 @@ export async function listPeriodsToNotify(db: Db, now: number, before: number): 
 export async function markPeriodNotified(tx: Tx, id: number, now: number): Promise<boolean> {
   const row = await tx
     .updateTable('periods')
-    .set({ announced_at: now })
+    .set({ announcedAt: now })
     .where('id', '=', id)
-    .where('announced_at', 'is', null)
+    .where('announcedAt', 'is', null)
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
 }
 
 function toPeriodRecord(row: Selectable<Tables['periods']>): PeriodRecord {
-  return { id: row.id, projectId: row.project_id, startsAt: row.starts_at, endsAt: row.ends_at };
+  return { id: row.id, projectId: row.projectId, startsAt: row.startsAt, endsAt: row.endsAt };
 }

@@ -31,15 +31,15 @@ export interface CurrentAccount extends AccountBalance {
   holder: string;
   resource: Resource;
   /** The period; null for space. */
-  starts_at: number | null;
-  ends_at: number | null;
+  startsAt: number | null;
+  endsAt: number | null;
 }
 
 /** One account of a quota. */
 export interface QuotaRow extends CurrentAccount {
   id: number;
-  user_id: string;
-  project_id: number;
+  userId: string;
+  projectId: number;
   hpc: string;
   name: string;
   account: number;
@@ -75,29 +75,29 @@ const selectQuotaRows = prepareByShape((shape: string) =>
     const selectMemberAccounts = () => {
       let query = db
         .selectFrom('memberships')
-        .innerJoin('projects', 'projects.id', 'memberships.project_id')
-        .innerJoin('accounts', 'accounts.project_id', 'projects.id')
-        .leftJoin('periods', 'periods.id', 'accounts.period_id')
+        .innerJoin('projects', 'projects.id', 'memberships.projectId')
+        .innerJoin('accounts', 'accounts.projectId', 'projects.id')
+        .leftJoin('periods', 'periods.id', 'accounts.periodId')
         .select([
           'memberships.id as id',
-          'memberships.user_id',
-          'projects.id as project_id',
+          'memberships.userId',
+          'projects.id as projectId',
           'projects.hpc',
           'projects.name',
         ])
         .select(['accounts.id as account', 'accounts.version', 'accounts.holder', 'accounts.resource'])
-        .select(['periods.starts_at', 'periods.ends_at'])
+        .select(['periods.startsAt', 'periods.endsAt'])
         .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
-        .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', param('now'))]));
-      if (fields.includes('userId')) query = query.where('memberships.user_id', '=', param('userId'));
+        .where((eb) => eb.or([eb('periods.endsAt', 'is', null), eb('periods.endsAt', '>', param('now'))]));
+      if (fields.includes('userId')) query = query.where('memberships.userId', '=', param('userId'));
       if (fields.includes('hpc')) query = query.where('projects.hpc', '=', param('hpc'));
       if (fields.includes('project')) query = query.where('projects.name', '=', param('project'));
       return query;
     };
     // Two queries, so that each uses the unique index of accounts: one query would join each member with all accounts.
     const pools = selectMemberAccounts().where('accounts.holder', '=', poolHolder);
-    const caps = selectMemberAccounts().whereRef('accounts.holder', '=', 'memberships.user_id');
-    return pools.unionAll(caps).orderBy('project_id', 'desc').orderBy('id');
+    const caps = selectMemberAccounts().whereRef('accounts.holder', '=', 'memberships.userId');
+    return pools.unionAll(caps).orderBy('projectId', 'desc').orderBy('id');
   }),
 );
 
@@ -105,11 +105,11 @@ const selectQuotaRows = prepareByShape((shape: string) =>
 export async function listProjectAccounts(db: Db, projectId: number, now: number): Promise<CurrentAccount[]> {
   const accounts = await db
     .selectFrom('accounts')
-    .leftJoin('periods', 'periods.id', 'accounts.period_id')
-    .select(['accounts.holder', 'accounts.resource', 'periods.starts_at', 'periods.ends_at'])
+    .leftJoin('periods', 'periods.id', 'accounts.periodId')
+    .select(['accounts.holder', 'accounts.resource', 'periods.startsAt', 'periods.endsAt'])
     .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
-    .where('accounts.project_id', '=', projectId)
-    .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', now)]))
+    .where('accounts.projectId', '=', projectId)
+    .where((eb) => eb.or([eb('periods.endsAt', 'is', null), eb('periods.endsAt', '>', now)]))
     .orderBy('accounts.holder')
     .orderBy('accounts.resource', 'desc')
     .execute();
@@ -118,8 +118,8 @@ export async function listProjectAccounts(db: Db, projectId: number, now: number
 
 function emptyQuota(row: QuotaRow): QuotaRecord {
   const zero = { pool: zeroMovement, cap: zeroMovement };
-  const project = { id: row.project_id, hpc: row.hpc, name: row.name };
-  return { id: row.id, userId: row.user_id, project, time: { ...zero }, space: { ...zero } };
+  const project = { id: row.projectId, hpc: row.hpc, name: row.name };
+  return { id: row.id, userId: row.userId, project, time: { ...zero }, space: { ...zero } };
 }
 
 /**
@@ -137,12 +137,12 @@ export async function getQuotasVersion(db: Db, now: number): Promise<string> {
       eb
         .selectFrom('periods')
         .select((sub) => sub.fn.countAll().as('begun'))
-        .where('starts_at', '<=', now)
+        .where('startsAt', '<=', now)
         .as('begun'),
       eb
         .selectFrom('periods')
         .select((sub) => sub.fn.countAll().as('ended'))
-        .where('ends_at', '<=', now)
+        .where('endsAt', '<=', now)
         .as('ended'),
     ])
     .executeTakeFirstOrThrow();

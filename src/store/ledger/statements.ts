@@ -38,14 +38,7 @@ interface Caps {
 export async function listMovements(db: Db, caps: Caps, { from, to }: StatementRange): Promise<MovementRecord[]> {
   return await selectEntries(db, caps)
     .leftJoin('jobs', 'jobs.id', 'entries.job')
-    .select([
-      'entries.id',
-      effectiveAt.as('at'),
-      'entries.kind',
-      'jobs.job_id as jobId',
-      'entries.actor',
-      'entries.reason',
-    ])
+    .select(['entries.id', effectiveAt.as('at'), 'entries.kind', 'jobs.jobId', 'entries.actor', 'entries.reason'])
     .select([change.as('change'), used.as('used')])
     .where(effectiveAt, '>=', from)
     .where(effectiveAt, '<', to)
@@ -66,9 +59,9 @@ export async function getBalanceBefore(db: Db, caps: Caps, time: number): Promis
 function selectEntries(db: Db, { projectId, userId, resource }: Caps) {
   return db
     .selectFrom('entries')
-    .innerJoin('accounts', 'accounts.id', 'entries.account_id')
-    .leftJoin('periods', 'periods.id', 'accounts.period_id')
-    .where('accounts.project_id', '=', projectId)
+    .innerJoin('accounts', 'accounts.id', 'entries.accountId')
+    .leftJoin('periods', 'periods.id', 'accounts.periodId')
+    .where('accounts.projectId', '=', projectId)
     .where('accounts.holder', '=', userId)
     .where('accounts.resource', '=', resource);
 }

@@ -7,7 +7,7 @@ import { toMonth } from './monthly-usage.ts';
 
 export interface StoredAccount extends Movement {
   id: number;
-  project_id: number;
+  projectId: number;
   holder: string;
   resource: Resource;
 }
@@ -38,8 +38,8 @@ export async function verifyEntries(
   let count = 0;
   for await (const entries of readEntries(db)) {
     for (const entry of entries) {
-      const sum = sums.get(entry.account_id);
-      if (sum === undefined) withoutAccount.push(`entry ${entry.id}: there is no account ${entry.account_id}`);
+      const sum = sums.get(entry.accountId);
+      if (sum === undefined) withoutAccount.push(`entry ${entry.id}: there is no account ${entry.accountId}`);
       else addEntry(sum, usage, entry);
     }
     count += entries.length;
@@ -52,7 +52,7 @@ const batchSize = 5000;
 
 /** The number of jobs that an entry about used time counts; null for other entries. */
 const usageJobs = sql<number | null>`case kind when 'charge' then 1 when 'release' then 1 when 'refund' then 0 end`;
-const columns = ['id', 'account_id', 'granted', 'held', 'posted', 'overrun', 'available_after', 'at'] as const;
+const columns = ['id', 'accountId', 'granted', 'held', 'posted', 'overrun', 'availableAfter', 'at'] as const;
 
 type Entry = Pick<Selectable<Tables['entries']>, (typeof columns)[number]> & { jobs: number | null };
 
@@ -72,10 +72,10 @@ function addEntry(sum: EntrySums, usage: Usage, entry: Entry): void {
   sum.held += entry.held;
   sum.posted += entry.posted;
   sum.overrun += entry.overrun;
-  if (availableBalance(sum) !== entry.available_after) sum.brokenEntry ??= entry.id;
+  if (availableBalance(sum) !== entry.availableAfter) sum.brokenEntry ??= entry.id;
   const { account } = sum;
   if (entry.jobs === null || account.resource !== 'time' || account.holder === poolHolder) return;
-  const key = usageKey(toMonth(entry.at), account.project_id, account.holder);
+  const key = usageKey(toMonth(entry.at), account.projectId, account.holder);
   const used = usage.get(key) ?? { jobs: 0, seconds: 0 };
   used.jobs += entry.jobs;
   used.seconds += entry.posted + entry.overrun;
@@ -108,12 +108,12 @@ async function findWrongUsage(db: Db, usage: Usage): Promise<string[]> {
   const problems: string[] = [];
   const describe = (month: string, projectId: number | string, userId: string) =>
     `user ${userId}: the usage of project ${projectId} in ${month} is not the sum of its entries`;
-  for (const row of await db.selectFrom('monthly_usage').selectAll().execute()) {
-    const key = usageKey(row.month, row.project_id, row.user_id);
+  for (const row of await db.selectFrom('monthlyUsage').selectAll().execute()) {
+    const key = usageKey(row.month, row.projectId, row.userId);
     const used = usage.get(key);
     usage.delete(key);
-    if (row.jobs !== used?.jobs || row.time_seconds !== used.seconds)
-      problems.push(describe(row.month, row.project_id, row.user_id));
+    if (row.jobs !== used?.jobs || row.timeSeconds !== used.seconds)
+      problems.push(describe(row.month, row.projectId, row.userId));
   }
   for (const key of usage.keys()) {
     const [month = '', projectId = '', userId = ''] = key.split(' ');

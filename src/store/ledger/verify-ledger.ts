@@ -44,7 +44,7 @@ async function listOpenHolds(db: Db): Promise<Hold[]> {
     .selectFrom('holds')
     .selectAll()
     .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom('resolutions').select('hold_id').whereRef('hold_id', '=', 'holds.id'))),
+      not(exists(selectFrom('resolutions').select('holdId').whereRef('holdId', '=', 'holds.id'))),
     )
     .execute();
 }
@@ -52,20 +52,20 @@ async function listOpenHolds(db: Db): Promise<Hold[]> {
 function checkHeldEqualsOpenHolds(accounts: readonly Selectable<Tables['accounts']>[], openHolds: readonly Hold[]) {
   const sums = new Map<number, { amount: number; holds: number }>();
   for (const hold of openHolds) {
-    const { time_pool, time_cap, space_pool, space_cap, time_seconds, space_bytes } = hold;
+    const { timePool, timeCap, spacePool, spaceCap, timeSeconds, spaceBytes } = hold;
     for (const [accountIds, amount] of [
-      [[time_pool, time_cap], time_seconds],
-      [[space_pool, space_cap], space_bytes],
+      [[timePool, timeCap], timeSeconds],
+      [[spacePool, spaceCap], spaceBytes],
     ] as const)
       for (const id of accountIds) {
         const sum = sums.get(id) ?? { amount: 0, holds: 0 };
         sums.set(id, { amount: sum.amount + amount, holds: sum.holds + 1 });
       }
   }
-  return accounts.flatMap(({ id, held, open_holds }) => {
+  return accounts.flatMap(({ id, held, openHolds }) => {
     const { amount, holds } = sums.get(id) ?? { amount: 0, holds: 0 };
     if (held !== amount) return [`account ${id}: its held amount is ${held}, but its open holds sum up to ${amount}`];
-    return open_holds === holds ? [] : [`account ${id}: it counts ${open_holds} open holds, but has ${holds}`];
+    return openHolds === holds ? [] : [`account ${id}: it counts ${openHolds} open holds, but has ${holds}`];
   });
 }
 
@@ -79,21 +79,21 @@ async function checkUnfinishedJobCounts(db: Db): Promise<string[]> {
 }
 
 async function checkPoolsEqualCaps(db: Db): Promise<string[]> {
-  const { rows } = await sql<{ project_id: number; resource: string }>`
+  const { rows } = await sql<{ projectId: number; resource: string }>`
     select project_id, resource from accounts group by project_id, resource, period_id
     having sum(case when holder = ${poolHolder} then posted + overrun else 0 end)
         <> sum(case when holder = ${poolHolder} then 0 else posted + overrun end)
         or sum(case when holder = ${poolHolder} then held else 0 end)
         <> sum(case when holder = ${poolHolder} then 0 else held end)`.execute(db);
-  return rows.map((row) => `project ${row.project_id}: the pool's use of ${row.resource} is not the sum of its caps`);
+  return rows.map((row) => `project ${row.projectId}: the pool's use of ${row.resource} is not the sum of its caps`);
 }
 
 async function checkPoolsCoverCaps(db: Db): Promise<string[]> {
-  const { rows } = await sql<{ project_id: number; resource: string }>`
+  const { rows } = await sql<{ projectId: number; resource: string }>`
     select project_id, resource from accounts group by project_id, resource, period_id
     having sum(case when holder = ${poolHolder} then granted else 0 end)
          < sum(case when holder = ${poolHolder} then 0 else granted end)`.execute(db);
-  return rows.map((row) => `project ${row.project_id}: its caps are granted more ${row.resource} than its pool`);
+  return rows.map((row) => `project ${row.projectId}: its caps are granted more ${row.resource} than its pool`);
 }
 
 /** Every job has a hold. The open holds are those of the unfinished jobs. */

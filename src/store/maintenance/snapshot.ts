@@ -216,8 +216,8 @@ async function requireSnapshot(copy: string, file: string): Promise<void> {
 
 async function findDamage(db: Db): Promise<string | undefined> {
   try {
-    const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check(1)`.execute(db);
-    return rows[0]?.integrity_check === 'ok' ? undefined : rows[0]?.integrity_check;
+    const { rows } = await sql<{ integrityCheck: string }>`pragma integrity_check(1)`.execute(db);
+    return rows[0]?.integrityCheck === 'ok' ? undefined : rows[0]?.integrityCheck;
   } catch (error) {
     return (error as Error).message;
   }

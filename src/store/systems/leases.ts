@@ -28,16 +28,16 @@ export async function acquireLease(
   if (held !== undefined) return undefined;
   const row = await db
     .insertInto('leases')
-    .values({ name, holder, term: 1, expires_at: sql`${now} + ${durationMs}` })
+    .values({ name, holder, term: 1, expiresAt: sql`${now} + ${durationMs}` })
     .onConflict((conflict) =>
       conflict
         .column('name')
         .doUpdateSet((eb) => ({
           holder: eb.ref('excluded.holder'),
           term: eb('leases.term', '+', 1),
-          expires_at: eb.ref('excluded.expires_at'),
+          expiresAt: eb.ref('excluded.expiresAt'),
         }))
-        .where((eb) => eb.or([eb('leases.expires_at', '<=', now), eb('leases.holder', '=', holder)])),
+        .where((eb) => eb.or([eb('leases.expiresAt', '<=', now), eb('leases.holder', '=', holder)])),
     )
     .returning('term')
     .executeTakeFirst();
@@ -50,14 +50,14 @@ const selectLeaseOfOther = prepareQuery((db, param: Param<{ name: string; holder
     .select('term')
     .where('name', '=', param('name'))
     .where('holder', '!=', param('holder'))
-    .where('expires_at', '>', currentTimeMs(db)),
+    .where('expiresAt', '>', currentTimeMs(db)),
 );
 
 /** Extends a lease. Returns false if another instance has acquired it. */
 export async function renewLease(db: Db, { name, fencingToken: term }: Lease, durationMs: number): Promise<boolean> {
   const row = await db
     .updateTable('leases')
-    .set({ expires_at: sql`${currentTimeMs(db)} + ${durationMs}` })
+    .set({ expiresAt: sql`${currentTimeMs(db)} + ${durationMs}` })
     .where('name', '=', name)
     .where('term', '=', term)
     .returning('term')
@@ -67,12 +67,12 @@ export async function renewLease(db: Db, { name, fencingToken: term }: Lease, du
 
 /** Lets other instances acquire the lease at once. */
 export async function releaseLease(db: Db, { name, fencingToken: term }: Lease): Promise<void> {
-  await db.updateTable('leases').set({ expires_at: 0 }).where('name', '=', name).where('term', '=', term).execute();
+  await db.updateTable('leases').set({ expiresAt: 0 }).where('name', '=', name).where('term', '=', term).execute();
 }
 
 /** Releases all leases. The caller makes sure that no instance holds any. */
 export async function releaseAllLeases(db: Db): Promise<void> {
-  await db.updateTable('leases').set({ expires_at: 0 }).execute();
+  await db.updateTable('leases').set({ expiresAt: 0 }).execute();
 }
 
 /**

@@ -15,7 +15,7 @@ export interface SystemRecord {
 export async function listSystems(db: Db): Promise<SystemRecord[]> {
   return await db
     .selectFrom('systems')
-    .select(['hpc', 'status', 'since', 'detail', 'paused_at as pausedAt', 'pause_reason as pauseReason'])
+    .select(['hpc', 'status', 'since', 'detail', 'pausedAt', 'pauseReason'])
     .execute();
 }
 
@@ -23,7 +23,7 @@ export async function listSystems(db: Db): Promise<SystemRecord[]> {
 export async function ensureSystem(db: Db, hpc: string, now: number): Promise<void> {
   await db
     .insertInto('systems')
-    .values({ hpc, status: 'up', since: now, detail: 'not checked yet', paused_at: null, pause_reason: null })
+    .values({ hpc, status: 'up', since: now, detail: 'not checked yet', pausedAt: null, pauseReason: null })
     .onConflict((conflict) => conflict.column('hpc').doNothing())
     .execute();
 }
@@ -42,7 +42,7 @@ export async function setSystemStatus(
 export async function setSystemPause(tx: Tx, hpc: string, pause: { at: number; reason: string } | null): Promise<void> {
   await tx
     .updateTable('systems')
-    .set({ paused_at: pause?.at ?? null, pause_reason: pause?.reason ?? null })
+    .set({ pausedAt: pause?.at ?? null, pauseReason: pause?.reason ?? null })
     .where('hpc', '=', hpc)
     .execute();
 }

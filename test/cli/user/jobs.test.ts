@@ -361,12 +361,12 @@ describe('commands about jobs', () => {
         inTransaction(db, async (tx) => {
           await tx
             .deleteFrom('events')
-            .where('user_id', '=', user)
+            .where('userId', '=', user)
             .where('seq', '<=', last - 2)
             .execute();
           await tx
             .updateTable('users')
-            .set({ events_expired: last - 2 })
+            .set({ eventsExpired: last - 2 })
             .where('id', '=', user)
             .execute();
         }),

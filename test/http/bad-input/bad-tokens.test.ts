@@ -41,7 +41,7 @@ afterEach(() => state.assertUnchanged());
 /** Moves the expiry of a token into the past. */
 async function expireToken(name: string) {
   const { numUpdatedRows } = await withDatabase(server.data, (db) =>
-    db.updateTable('tokens').set({ expires_at: 1 }).where('name', '=', name).executeTakeFirst(),
+    db.updateTable('tokens').set({ expiresAt: 1 }).where('name', '=', name).executeTakeFirst(),
   );
   assert.equal(numUpdatedRows, 1n);
 }

@@ -158,7 +158,7 @@ describe('requests of unknown clients', () => {
     const responses = await Promise.all(Array.from({ length: 200 }, start));
     const refused = responses.filter(({ status }) => status === 429);
     assert.ok(refused.length > 0);
-    const stored = await withDatabase(direct.data, (db) => db.selectFrom('device_requests').select('id').execute());
+    const stored = await withDatabase(direct.data, (db) => db.selectFrom('deviceRequests').select('id').execute());
     assert.equal(stored.length, responses.length - refused.length);
   });
 });

@@ -155,7 +155,7 @@ describe('the code flow', () => {
 
   test('expires', async () => {
     const back = await visitIssuer('ada');
-    await withDatabase(server.data, (db) => db.updateTable('sign_in_attempts').set({ expires_at: 1 }).execute());
+    await withDatabase(server.data, (db) => db.updateTable('signInAttempts').set({ expiresAt: 1 }).execute());
     assert.equal((await browser.get(back)).status, 401);
   });
 
@@ -221,8 +221,8 @@ describe('the sign-out', () => {
       db
         .selectFrom('sessions')
         .select('id')
-        .where('revoked_at', 'is not', null)
-        .where('id_token', 'is not', null)
+        .where('revokedAt', 'is not', null)
+        .where('idToken', 'is not', null)
         .execute(),
     );
     assert.deepEqual(tokens, [], 'ID tokens of ended sessions');

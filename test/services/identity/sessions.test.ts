@@ -33,7 +33,7 @@ const listSessions = async (browser: { get(path: string): Promise<BrowserRespons
   JSON.parse((await browser.get('/me/sessions/')).text) as Session[];
 const listActs = async () => {
   const records = await withDatabase(server.data, (db) => db.selectFrom('audit').selectAll().orderBy('id').execute());
-  return records.map(({ actor, action, subject, session_id: id }) => `${actor} ${action} ${subject} by session ${id}`);
+  return records.map(({ actor, action, subject, sessionId: id }) => `${actor} ${action} ${subject} by session ${id}`);
 };
 
 describe('a sign-in link', () => {
@@ -72,7 +72,7 @@ describe('a sign-in link', () => {
     const link = await createLink(server, user);
     const hash = hashToken(link.split('code=')[1] ?? '');
     await withDatabase(server.data, (db) =>
-      db.updateTable('sign_in_codes').set({ expires_at: Date.now() }).where('hash', '=', hash).execute(),
+      db.updateTable('signInCodes').set({ expiresAt: Date.now() }).where('hash', '=', hash).execute(),
     );
     const browser = createBrowserClient(server.url);
     assert.equal((await browser.get(link)).status, 401);

@@ -119,11 +119,7 @@ describe('concurrent transactions', () => {
         await settle(tx, each, used, { actor: 'bursar', at: 3 });
       });
     }
-    const { job_id: jobId } = await db
-      .selectFrom('jobs')
-      .select('job_id')
-      .where('id', '=', job.id)
-      .executeTakeFirstOrThrow();
+    const { jobId } = await db.selectFrom('jobs').select('jobId').where('id', '=', job.id).executeTakeFirstOrThrow();
     const results = await runConcurrently(8, () => applyGrant({ kind: 'refund', jobId, amount: 60, reason: 'test' }));
     assert.equal(countSucceeded(results), 1);
     await assertBalanced();
@@ -146,11 +142,7 @@ describe('concurrent transactions', () => {
 
   test('that write the same job and an event of its owner do not deadlock', async () => {
     const { id } = await createJob('1', 10);
-    const { job_id: jobId } = await db
-      .selectFrom('jobs')
-      .select('job_id')
-      .where('id', '=', id)
-      .executeTakeFirstOrThrow();
+    const { jobId } = await db.selectFrom('jobs').select('jobId').where('id', '=', id).executeTakeFirstOrThrow();
     const end = { outcome: 'failed', reason: '', exitCode: 1, startedAt: 1, endedAt: 2, elapsedSeconds: 1 } as const;
     const writers: ((tx: Tx) => Promise<unknown>)[] = [
       async (tx) => setExpiry(tx, { id, owner: '1' }, 5),

@@ -47,7 +47,7 @@ const exceptions: readonly [pattern: RegExp, reason: string][] = [
   [/INDEX tokens_to_announce \(expires_at>\? AND expires_at<\?\)/, 'reads only the tokens that end within a week'],
   [/^insert into "webhooks"/, 'reads one row, for the foreign key'],
   [/^select "deliveries"\.\*.* order by "deliveries"\."id" desc limit/, 'in the order of the index, up to the limit'],
-  [/as "taggedRequest" from "jobs" where "jobs"\."id" </, 'in the order of the table, up to the limit'],
+  [/as "tagged_request" from "jobs" where "jobs"\."id" </, 'in the order of the table, up to the limit'],
   [/SCAN audit USING INDEX audit_by_time/, 'in the order of the index, up to the limit'],
   [/COVERING INDEX jobs_by_job_id/, 'up to the limit'],
   [/COVERING INDEX jobs_by_acceptance/, 'the first entry of the index, and those of a minute'],

@@ -78,7 +78,7 @@ describe('a database of an earlier version', () => {
             'accepted accepted 0 0',
           ],
         );
-        const users = await db.selectFrom('users').select(['id', 'role', 'unfinished_jobs']).orderBy('id').execute();
+        const users = await db.selectFrom('users').select(['id', 'role', 'unfinishedJobs']).orderBy('id').execute();
         assert.deepEqual(
           users.map((user) => Object.values(user)),
           [

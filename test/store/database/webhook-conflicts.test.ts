@@ -35,7 +35,7 @@ async function setUp(t: TestContext) {
     const webhookId = (await insertWebhook(tx, { ...webhook, createdAt: 1 })) ?? 0;
     return [webhookId, await insertTestDelivery(tx, webhookId, 1000), await insertTestDelivery(tx, webhookId, 1)];
   });
-  await db.updateTable('webhooks').set({ failures: 1, failing_since: 1 }).execute();
+  await db.updateTable('webhooks').set({ failures: 1, failingSince: 1 }).execute();
 
   const response = Promise.withResolvers<AttemptResult>();
   let isSending = false;

@@ -87,7 +87,7 @@ describe('job lists', () => {
             (filter.title === undefined || job.title === filter.title) &&
             (filter.failed === undefined || (job.failed === 1) === filter.failed) &&
             (filter.terminal === undefined || (job.terminal === 1) === filter.terminal) &&
-            (filter.since === undefined || job.accepted_at >= filter.since) &&
+            (filter.since === undefined || job.acceptedAt >= filter.since) &&
             (filter.tags ?? []).every((tag) => tagsOf(job).includes(tag)),
         );
         assert.deepEqual(
@@ -102,22 +102,21 @@ describe('job lists', () => {
     // 256 characters of up to six bytes, and the other fields. They cannot be compressed.
     const json = JSON.stringify({ title: randomBytes(1500).toString('base64') });
     const { db } = database;
-    const job = await db.selectFrom('jobs').select(['id', 'public_json']).limit(1).executeTakeFirstOrThrow();
-    const store = (public_json: string) =>
-      db.updateTable('jobs').set({ public_json }).where('id', '=', job.id).execute();
+    const job = await db.selectFrom('jobs').select(['id', 'publicJson']).limit(1).executeTakeFirstOrThrow();
+    const store = (publicJson: string) => db.updateTable('jobs').set({ publicJson }).where('id', '=', job.id).execute();
     await store(json);
     assert.equal((await readJobPage(db, { owner: '1' }, job.id - 1, 1)).json, json);
-    await store(job.public_json);
+    await store(job.publicJson);
   });
 
   test('"since" finds a job that was accepted a little later than one with a larger id', async () => {
     const at = 4_000_000_000_000;
-    const numbers = [at + 5000, at + 4000, at + 3000].map((accepted_at, index) => ({
-      accepted_at,
+    const numbers = [at + 5000, at + 4000, at + 3000].map((acceptedAt, index) => ({
+      acceptedAt,
       id: 11_998 + index,
     }));
-    for (const { id, accepted_at } of numbers) {
-      await database.db.updateTable('jobs').set({ accepted_at }).where('id', '=', id).execute();
+    for (const { id, acceptedAt } of numbers) {
+      await database.db.updateTable('jobs').set({ acceptedAt }).where('id', '=', id).execute();
     }
     const found = await readJobPage(database.db, { since: at }, 0, 10);
     assert.deepEqual(idsOf(found), [11_998, 11_999, 12_000]);
@@ -210,8 +209,8 @@ async function insert(db: Db): Promise<void> {
 }
 
 async function endOneJob(db: Db): Promise<void> {
-  const row = await db.selectFrom('jobs').select('job_id').where('state', '=', 'accepted').limit(1).executeTakeFirst();
-  const job = row && (await findJob(db, row.job_id));
+  const row = await db.selectFrom('jobs').select('jobId').where('state', '=', 'accepted').limit(1).executeTakeFirst();
+  const job = row && (await findJob(db, row.jobId));
   if (!job) return;
   const end = { outcome: 'failed', reason: '', exitCode: 1, startedAt: 1, endedAt: 2, elapsedSeconds: 1 } as const;
   await inTransaction(db, (tx) => updateStatus(tx, job, { state: 'ended', ...end }, publicColumns('FAILED')(job.id)));

@@ -15,13 +15,13 @@ describe('the usage of all users', () => {
   before(async () => {
     database = await openTestDatabase([], 1000, 1000);
     const { db } = database;
-    const { id: project_id } = await db.selectFrom('projects').select('id').executeTakeFirstOrThrow();
+    const { id: projectId } = await db.selectFrom('projects').select('id').executeTakeFirstOrThrow();
     for (const chunk of chunks(users)) {
-      const rows = chunk.map((id) => ({ id, role: 'user' as const, created_at: 1 }));
+      const rows = chunk.map((id) => ({ id, role: 'user' as const, createdAt: 1 }));
       await db.insertInto('users').values(rows).execute();
       for (const month of months) {
-        const usage = chunk.map((user_id) => ({ month, project_id, user_id, jobs: 1, time_seconds: 0 }));
-        await db.insertInto('monthly_usage').values(usage).execute();
+        const usage = chunk.map((userId) => ({ month, projectId, userId, jobs: 1, timeSeconds: 0 }));
+        await db.insertInto('monthlyUsage').values(usage).execute();
       }
     }
   });
@@ -46,8 +46,8 @@ describe('the usage of all users', () => {
     let ends = 0;
     for (; !listing.isOver; ends++)
       await db
-        .updateTable('monthly_usage')
-        .set((eb) => ({ time_seconds: eb('time_seconds', '+', 1) }))
+        .updateTable('monthlyUsage')
+        .set((eb) => ({ timeSeconds: eb('timeSeconds', '+', 1) }))
         .execute();
     const amounts = new Set((await listed).flat().map(({ timeSeconds }) => timeSeconds));
     assert.ok(ends > 0);
@@ -64,13 +64,13 @@ test('the verification compares the usage with the entries', async () => {
   const { db, config, close } = await openTestDatabase(['1'], 1000, 1000);
   try {
     await fillDatabase(db, { users: 3, jobs: 50, systems: Object.fromEntries(toHpcSystems(config)) });
-    const usage = await db.selectFrom('monthly_usage').select('jobs').execute();
+    const usage = await db.selectFrom('monthlyUsage').select('jobs').execute();
     assert.equal(
       usage.reduce((sum, { jobs }) => sum + jobs, 0),
       50,
     );
     assert.deepEqual((await verifyLedger(db)).problems, []);
-    await db.deleteFrom('monthly_usage').where('user_id', '=', '600001').execute();
+    await db.deleteFrom('monthlyUsage').where('userId', '=', '600001').execute();
     const { problems } = await verifyLedger(db);
     assert.match(
       problems[0] ?? '',

@@ -74,8 +74,8 @@ export interface KillOptions {
 }
 
 interface StoredEnd {
-  job_id: string;
-  engine_ref: string | null;
+  jobId: string;
+  engineRef: string | null;
   title: string;
   outcome: string | null;
   reason: string | null;
@@ -90,15 +90,15 @@ async function readEnds(db: Db): Promise<StoredEnd[]> {
   const rows = await db
     .selectFrom('jobs')
     .innerJoin('holds', 'holds.job', 'jobs.id')
-    .innerJoin('resolutions', 'resolutions.hold_id', 'holds.id')
+    .innerJoin('resolutions', 'resolutions.holdId', 'holds.id')
     .select([
       'jobs.id',
-      'job_id',
-      'engine_ref',
+      'jobId',
+      'engineRef',
       'title',
       'outcome',
       'reason',
-      'resolutions.time_seconds as chargedSeconds',
+      'resolutions.timeSeconds as chargedSeconds',
     ])
     .execute();
   return rows.map(({ id, ...end }) => ({ ...end, wasAnnounced: announced.has(id) }));
@@ -123,11 +123,11 @@ export function testKilledServer(title: string, options: KillOptions): void {
      * charge, and the reason says so.
      */
     const wasRefused = (end: StoredEnd) =>
-      refusedRefs.has(end.engine_ref ?? '') &&
+      refusedRefs.has(end.engineRef ?? '') &&
       end.outcome === 'node_failed' &&
       end.wasAnnounced &&
       end.chargedSeconds === 0 &&
-      runs[end.job_id] === 0;
+      runs[end.jobId] === 0;
 
     before(async () => {
       await options.before?.();
@@ -188,8 +188,8 @@ export function testKilledServer(title: string, options: KillOptions): void {
     });
 
     test('ran every job exactly once, and ended without a charge those that a node refused', () => {
-      assert.deepEqual(runs, Object.fromEntries(ends.map((end) => [end.job_id, wasRefused(end) ? 0 : 1])));
-      assert.deepEqual(ends.map(({ job_id }) => job_id).sort(), jobs.map(({ job_id }) => job_id).sort());
+      assert.deepEqual(runs, Object.fromEntries(ends.map((end) => [end.jobId, wasRefused(end) ? 0 : 1])));
+      assert.deepEqual(ends.map(({ jobId }) => jobId).sort(), jobs.map(({ job_id }) => job_id).sort());
     });
 
     test('gave every job its correct outcome', () => {
@@ -200,8 +200,8 @@ export function testKilledServer(title: string, options: KillOptions): void {
       const failed = ends.filter((end) => end.outcome !== 'succeeded' && !wasRefused(end));
       // Prints their log lines and messages.
       for (const line of readFileSync(logFile, 'utf8').split('\n'))
-        if (failed.some(({ job_id }) => line.includes(job_id))) console.log(line);
-      const withStderr = failed.map((end) => ({ ...end, stderr: readStderr(data, end.job_id) }));
+        if (failed.some(({ jobId }) => line.includes(jobId))) console.log(line);
+      const withStderr = failed.map((end) => ({ ...end, stderr: readStderr(data, end.jobId) }));
       assert.deepEqual(withStderr, []);
     });
 
@@ -230,7 +230,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
         for (const row of await db.selectFrom('jobs').selectAll().execute()) {
           const stages = systems.get(row.hpc)?.stages;
           assert.ok(stages);
-          const { public_json: json, title, stage, terminal, failed } = row;
+          const { publicJson: json, title, stage, terminal, failed } = row;
           const stored = { json, title, stage, isTerminal: terminal === 1, isFailure: failed === 1 };
           assert.deepEqual(stored, publicJob(toJobRecord(row), stages));
         }

@@ -28,7 +28,7 @@ describe('the event feed', () => {
     database = await openTestDatabase([], 0, 0);
     await database.db
       .insertInto('users')
-      .values(users.map((id) => ({ id, role: 'user' as const, created_at: 0 })))
+      .values(users.map((id) => ({ id, role: 'user' as const, createdAt: 0 })))
       .execute();
     const counting = database.db.withPlugin({
       transformQuery: ({ node }) => {
