@@ -106,6 +106,8 @@ export async function withDatabase<T>(data: string, use: (db: Db) => Promise<T>,
 export async function queryDatabase<Row>(data: string, text: string, values: (string | number)[]): Promise<Row[]> {
   let number = 0;
   const portable = server === null ? text : text.replace(/\?/g, () => `$${++number}`);
-  const { rows } = await withDatabase(data, (db) => db.withoutPlugins().executeQuery<Row>(CompiledQuery.raw(portable, values)));
+  const { rows } = await withDatabase(data, (db) =>
+    db.withoutPlugins().executeQuery<Row>(CompiledQuery.raw(portable, values)),
+  );
   return rows;
 }
