@@ -128,7 +128,7 @@ async function requireEarlierResponse(db: Db, request: IdempotentRequest): Promi
   // A failed request has just released the key. A retry can claim it.
   if (earlier === undefined) throw keyInUse();
   if (earlier.requestHash !== hashContent(request)) throw keyReused();
-  if (earlier.isInProgress) throw keyInUse();
+  if (earlier.claimedBy !== null) throw keyInUse();
   return earlier;
 }
 

@@ -76,7 +76,7 @@ async function findByBursarToken(
     const message = 'This token has expired. Create another one at /me/tokens/, or sign in at /sign-in/.';
     throw new BursarError('token_invalid', message, refused('an expired token'));
   }
-  if (record.isOwnerDisabled) throw userDisabled(record.userId, record.id);
+  if (record.ownerDisabledAt !== null) throw userDisabled(record.userId, record.id);
   const { id: tokenId, userId, role, scopes, limit, expiresAt } = record;
   const day = new Date(now()).toISOString().slice(0, 'YYYY-MM-DD'.length);
   // Not awaited, and repeated by the next request if it fails: a request must not fail because of it.

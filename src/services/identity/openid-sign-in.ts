@@ -4,7 +4,7 @@ import { BursarError } from '../../domain/errors.ts';
 import { msPerMinute } from '../../domain/units.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { findSessionByHash } from '../../store/identity/sessions.ts';
-import { insertSignInAttempt, takeSignInAttempt } from '../../store/identity/sign-in-attempts.ts';
+import { insertSignInAttempt, takeSignInAttempt } from '../../store/identity/sign-ins.ts';
 import { findOrCreateUser, type IdentityUserDeps } from './identity-user.ts';
 import { toIdentity } from './oidc/claims.ts';
 import { loadClient, type OidcClients } from './oidc/clients.ts';
@@ -81,7 +81,15 @@ export function createOpenIdSignIn(deps: OpenIdSignInDeps) {
       });
       const secret = createSecret('bursar_attempt_');
       const expiresAt = now() + attemptMs;
-      await insertSignInAttempt(db, hashToken(secret), { issuer, state, nonce, codeVerifier, returnTo, expiresAt });
+      await insertSignInAttempt(db, {
+        hash: hashToken(secret),
+        issuer,
+        state,
+        nonce,
+        codeVerifier,
+        returnTo,
+        expiresAt,
+      });
       return { url: url.href, secret, maxAgeSeconds: attemptMs / 1000 };
     },
 

@@ -61,8 +61,8 @@ export async function startSession(
   const secret = createSecret('bursar_session_');
   const { address, requestId } = visitor;
   const userAgent = visitor.userAgent.slice(0, maxUserAgentLength);
-  const times = { createdAt: at, expiresAt: at + maxMs };
-  const id = await insertSession(tx, { userId, hash: hashToken(secret), ...times, address, userAgent, provider });
+  const times = { createdAt: at, lastUsedAt: at, expiresAt: at + maxMs };
+  const id = await insertSession(tx, { userId, hash: hashToken(secret), ...times, address, userAgent, ...provider });
   await insertAudit(tx, {
     actor: { userId, address, tokenId: null, sessionId: id, requestId },
     action: 'session.create',
@@ -90,7 +90,7 @@ export async function requireSession(
     const cause = new RefusedAccess('a session that has ended', session?.userId);
     throw new BursarError('session_ended', 'Your session has ended. Sign in again at /sign-in/.', { cause });
   }
-  if (session.isUserDisabled) throw userDisabled(session.userId);
+  if (session.userDisabledAt !== null) throw userDisabled(session.userId);
   // Not awaited, and repeated by the next request if it fails: a request must not fail because of it.
   if (isUse && at - session.lastUsedAt >= Math.min(useIntervalMs, idleMs / 10))
     void storeSessionUse(db, session.id, at).catch(() => undefined);

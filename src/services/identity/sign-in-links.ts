@@ -3,7 +3,7 @@ import { msPerMinute } from '../../domain/units.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { type AuditActor, insertAudit } from '../../store/identity/audit.ts';
-import { findSignInCode, insertSignInCode, takeSignInCode } from '../../store/identity/sign-in-codes.ts';
+import { findSignInCode, insertSignInCode, takeSignInCode } from '../../store/identity/sign-ins.ts';
 import { requireEnabledUser } from './access.ts';
 import { type SessionDeps, type StartedSession, startSession, type Visitor } from './sessions.ts';
 import { createSecret, hashToken } from './tokens.ts';

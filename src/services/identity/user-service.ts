@@ -11,7 +11,6 @@ import {
   type IdentityKey,
   insertIdentity,
   listIdentities,
-  type UserIdentity,
 } from '../../store/identity/identities.ts';
 import { listUsers, setDisabled, setRole, type UserRecord } from '../../store/identity/users.ts';
 import { executeAdminAction } from '../accounting/admin-actions.ts';
@@ -114,6 +113,6 @@ function publicUser({ id, role, name, mail, createdAt, disabledAt }: UserRecord)
   return { user: id, role, name, mail, created_at: toIsoTime(createdAt), disabled_at: toIsoTimeOrNull(disabledAt) };
 }
 
-function publicIdentity({ issuer, subject, createdAt }: UserIdentity) {
+function publicIdentity({ issuer, subject, createdAt }: Awaited<ReturnType<typeof listIdentities>>[number]) {
   return { issuer, subject, linked_at: toIsoTime(createdAt) };
 }

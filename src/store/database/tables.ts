@@ -1,4 +1,4 @@
-import type { Generated } from 'kysely';
+import type { Generated, Insertable, Selectable } from 'kysely';
 import type { EventKind } from '../../domain/event.ts';
 import type { JoinedBy } from '../../domain/identity/group-membership.ts';
 import type { SiteRole } from '../../domain/identity/policy.ts';
@@ -44,6 +44,7 @@ export interface Tables {
   tokens: {
     id: Generated<number>;
     userId: string;
+    /** Only the hash is stored, so that a reader of the database cannot use the token. */
     hash: string;
     name: string;
     /** Separated by spaces. */
@@ -359,6 +360,12 @@ export interface Tables {
     lastError: string | null;
   };
 }
+
+/** A row as a query returns it. */
+export type Row<Table extends keyof Tables> = Selectable<Tables[Table]>;
+
+/** A row to insert. Columns that can be null, or have a default, may be missing. */
+export type NewRow<Table extends keyof Tables> = Insertable<Tables[Table]>;
 
 export type DeviceRequestState = 'pending' | 'approved' | 'denied';
 

@@ -1,9 +1,6 @@
-import type { Delivery } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
 
-export interface DeliveryRecord extends Delivery {
-  webhookId: number;
-}
+export type DeliveryRecord = Awaited<ReturnType<typeof listDeliveries>>[number];
 
 function selectDeliveries(db: Db, webhookId: number) {
   return db
@@ -16,34 +13,19 @@ function selectDeliveries(db: Db, webhookId: number) {
 
 type DeliveryRow = Awaited<ReturnType<ReturnType<typeof selectDeliveries>['executeTakeFirstOrThrow']>>;
 
-function toDeliveryRecord(row: DeliveryRow): DeliveryRecord {
-  return {
-    id: row.id,
-    webhookId: row.webhookId,
-    event: row.seq === null || row.kind === null ? null : { seq: row.seq, kind: row.kind },
-    state: row.state,
-    createdAt: row.createdAt,
-    dueAt: row.dueAt,
-    tries: row.tries,
-    lastAt: row.lastAt,
-    lastResult: row.lastResult,
-    lastError: row.lastError,
-  };
+function toDeliveryRecord({ seq, kind, ...row }: DeliveryRow) {
+  // Null for a test delivery.
+  return { ...row, event: seq === null || kind === null ? null : { seq, kind } };
 }
 
 /** Lists deliveries from new to old, starting before the id `before` if it is given. */
-export async function listDeliveries(
-  db: Db,
-  webhookId: number,
-  limit: number,
-  before?: number,
-): Promise<DeliveryRecord[]> {
+export async function listDeliveries(db: Db, webhookId: number, limit: number, before?: number) {
   let query = selectDeliveries(db, webhookId).orderBy('deliveries.id', 'desc').limit(limit);
   if (before !== undefined) query = query.where('deliveries.id', '<', before);
   return (await query.execute()).map(toDeliveryRecord);
 }
 
-export async function findDelivery(db: Db, webhookId: number, id: number): Promise<DeliveryRecord | undefined> {
+export async function findDelivery(db: Db, webhookId: number, id: number) {
   const row = await selectDeliveries(db, webhookId).where('deliveries.id', '=', id).executeTakeFirst();
   return row && toDeliveryRecord(row);
 }
@@ -52,19 +34,7 @@ export async function findDelivery(db: Db, webhookId: number, id: number): Promi
 export async function insertTestDelivery(tx: Tx, webhookId: number, now: number): Promise<number> {
   const { id } = await tx
     .insertInto('deliveries')
-    .values({
-      webhookId,
-      eventId: null,
-      state: 'pending',
-      createdAt: now,
-      dueAt: now,
-      tries: 0,
-      leaseOwner: null,
-      leaseUntil: 0,
-      lastAt: null,
-      lastResult: null,
-      lastError: null,
-    })
+    .values({ webhookId, state: 'pending', createdAt: now, dueAt: now, tries: 0, leaseUntil: 0 })
     .returning('id')
     .executeTakeFirstOrThrow();
   return id;

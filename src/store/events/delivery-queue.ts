@@ -102,42 +102,24 @@ async function readLeasedDelivery(db: Db, id: number): Promise<LeasedDelivery | 
     .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhookId')
     .leftJoin('events', 'events.id', 'deliveries.eventId')
     .leftJoin('jobs', 'jobs.id', 'events.job')
-    .select([
-      'jobs.traceParent',
-      'deliveries.tries',
-      'deliveries.createdAt',
-      'webhooks.id as webhookId',
-      'webhooks.userId',
-      'webhooks.url',
-      'webhooks.createdAt as webhookCreatedAt',
-      'webhooks.generation',
-      'webhooks.formerUntil',
-      'webhooks.keyId',
-      'events.seq',
-      'events.kind',
-      'events.jobJson',
-      'events.data',
-      'events.at',
-    ])
+    .select(['deliveries.tries', 'deliveries.createdAt', 'jobs.traceParent'])
+    .select(['webhooks.id as webhookId', 'webhooks.userId', 'webhooks.url', 'webhooks.createdAt as webhookCreatedAt'])
+    .select(['webhooks.generation', 'webhooks.formerUntil', 'webhooks.keyId'])
+    .select(['events.seq', 'events.kind', 'events.jobJson', 'events.data', 'events.at'])
     .where('deliveries.id', '=', id)
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  const { seq, kind, data, at } = row;
-  const { generation, formerUntil, keyId } = row;
+  const { seq, kind, jobJson, data, at, generation, formerUntil, keyId, userId, url, tries, createdAt, traceParent } =
+    row;
+  const webhook = { id: row.webhookId, userId, url, createdAt: row.webhookCreatedAt };
   const isEvent = seq !== null && kind !== null && data !== null && at !== null;
   return {
     id,
-    tries: row.tries,
-    webhook: {
-      id: row.webhookId,
-      userId: row.userId,
-      url: row.url,
-      createdAt: row.webhookCreatedAt,
-      secret: { generation, formerUntil, keyId },
-    },
-    event: isEvent ? { seq, kind, jobJson: row.jobJson, data, at } : null,
-    createdAt: row.createdAt,
-    traceParent: row.traceParent,
+    tries,
+    webhook: { ...webhook, secret: { generation, formerUntil, keyId } },
+    event: isEvent ? { seq, kind, jobJson, data, at } : null,
+    createdAt,
+    traceParent,
   };
 }
 

@@ -1,35 +1,24 @@
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { Webhook, WebhookDisabler } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import type { Tables } from '../database/tables.ts';
+import type { Row } from '../database/tables.ts';
 
 export interface WebhookRecord extends Webhook {
   secret: SecretState;
 }
 
 /** The secrets of a webhook are derived from these and the key of the installation. */
-export interface SecretState {
-  /** Incremented by each rotation. */
-  generation: number;
-  /** The secret of the generation before signs requests too, until this time. */
-  formerUntil: number;
-  /** The key from which the secrets are derived. */
-  keyId: string;
-}
+export type SecretState = Pick<Row<'webhooks'>, 'generation' | 'formerUntil' | 'keyId'>;
 
 /** The generations whose secrets sign requests, from new to old. */
 export function validGenerations({ generation, formerUntil }: SecretState, now: number): number[] {
   return formerUntil > now ? [generation, generation - 1] : [generation];
 }
 
-export interface NewWebhook {
-  userId: string;
-  url: string;
-  description: string;
+export type NewWebhook = Pick<WebhookRecord, 'userId' | 'url' | 'description' | 'createdAt'> & {
   kinds: readonly string[];
   keyId: string;
-  createdAt: number;
-}
+};
 
 /**
  * Increments a user's number of webhooks. Returns false, without a change, if it is already `maxCount`. Events of users
@@ -47,28 +36,14 @@ export async function incrementWebhookCount(tx: Tx, userId: string, maxCount: nu
 }
 
 /** Returns undefined if the user has a webhook with this URL. The caller has called `incrementWebhookCount`. */
-export async function insertWebhook(tx: Tx, webhook: NewWebhook): Promise<number | undefined> {
+export async function insertWebhook(tx: Tx, { kinds, ...webhook }: NewWebhook): Promise<number | undefined> {
   const row = await tx
     .insertInto('webhooks')
-    .values({
-      userId: webhook.userId,
-      url: webhook.url,
-      description: webhook.description,
-      generation: 1,
-      formerUntil: 0,
-      keyId: webhook.keyId,
-      createdAt: webhook.createdAt,
-      failures: 0,
-      failingSince: null,
-      pauseUntil: 0,
-      disabledAt: null,
-      disabledReason: null,
-      disabledBy: null,
-    })
+    .values({ ...webhook, generation: 1, formerUntil: 0, failures: 0, pauseUntil: 0 })
     .onConflict((conflict) => conflict.columns(['userId', 'url']).doNothing())
     .returning('id')
     .executeTakeFirst();
-  if (row !== undefined) await insertSubscriptions(tx, row.id, webhook.kinds);
+  if (row !== undefined) await insertSubscriptions(tx, row.id, kinds);
   return row?.id;
 }
 
@@ -89,7 +64,7 @@ export async function findWebhook(db: Db, userId: string, id: number): Promise<W
   return (await withKinds(db, rows, userId))[0];
 }
 
-async function withKinds(db: Db, rows: Selectable<Tables['webhooks']>[], userId?: string): Promise<WebhookRecord[]> {
+async function withKinds(db: Db, rows: Row<'webhooks'>[], userId?: string): Promise<WebhookRecord[]> {
   const query = db
     .selectFrom('subscriptions')
     .innerJoin('webhooks', 'webhooks.id', 'subscriptions.webhookId')
@@ -97,18 +72,10 @@ async function withKinds(db: Db, rows: Selectable<Tables['webhooks']>[], userId?
     .orderBy('subscriptions.kind');
   const subscriptions = userId === undefined ? query : query.where('webhooks.userId', '=', userId);
   const kinds = Map.groupBy(await subscriptions.execute(), (row) => row.webhookId);
-  return rows.map((row) => ({
-    id: row.id,
-    userId: row.userId,
-    url: row.url,
-    description: row.description,
+  return rows.map(({ generation, formerUntil, keyId, ...row }) => ({
+    ...row,
     kinds: (kinds.get(row.id) ?? []).map(({ kind }) => kind),
-    createdAt: row.createdAt,
-    secret: { generation: row.generation, formerUntil: row.formerUntil, keyId: row.keyId },
-    failingSince: row.failingSince,
-    disabledAt: row.disabledAt,
-    disabledReason: row.disabledReason,
-    disabledBy: row.disabledBy,
+    secret: { generation, formerUntil, keyId },
   }));
 }
 
@@ -169,10 +136,7 @@ export async function incrementGeneration(
 export async function enableWebhook(tx: Tx, id: number): Promise<void> {
   await tx
     .updateTable('webhooks')
-    .set({
-      ...{ failures: 0, failingSince: null, pauseUntil: 0 },
-      ...{ disabledAt: null, disabledReason: null, disabledBy: null },
-    })
+    .set({ failures: 0, failingSince: null, pauseUntil: 0, disabledAt: null, disabledReason: null, disabledBy: null })
     .where('id', '=', id)
     .execute();
 }

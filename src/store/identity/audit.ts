@@ -1,7 +1,7 @@
-import { type Selectable, sql } from 'kysely';
+import { hash as digest } from 'node:crypto';
+import { sql } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
-import type { Tables } from '../database/tables.ts';
-import { auditHash, firstAuditHash } from './audit-hash.ts';
+import type { Row } from '../database/tables.ts';
 
 /** The user or program that acted, and how it reached the service. */
 export interface AuditActor {
@@ -51,19 +51,29 @@ export async function insertAudits(tx: Tx, records: readonly NewAuditRecord[]): 
   await tx.updateTable('settings').set({ value: hash }).where('name', '=', lastHashName).execute();
 }
 
-const toRow = ({ actor, action, subject, details, at }: NewAuditRecord) => ({
-  actor: actor.userId,
-  address: actor.address,
-  tokenId: actor.tokenId,
-  sessionId: actor.sessionId,
-  requestId: actor.requestId,
-  action,
-  subject,
-  details: JSON.stringify(details),
-  at,
-});
+function toRow({ actor, action, subject, details, at }: NewAuditRecord): HashedRecord {
+  const { userId, address, tokenId, sessionId, requestId } = actor;
+  const access = { address, tokenId, sessionId, requestId };
+  return { actor: userId, ...access, action, subject, details: JSON.stringify(details), at };
+}
 
-/** The name of the fact that has the hash of the last record. */
+/** The columns of a record that its hash covers. */
+type HashedRecord = Omit<Row<'audit'>, 'id' | 'hash'>;
+
+/** The hash before the first record. */
+export const firstAuditHash = '';
+
+/**
+ * The hash of a record and of the hash before it. A record that is changed, inserted or removed later changes all hashes
+ * after it. Never change this function: databases store its results.
+ */
+export function auditHash(previousHash: string, record: HashedRecord): string {
+  const { at, actor, address, tokenId, sessionId, requestId, action, subject, details } = record;
+  const content = [previousHash, at, actor, address, tokenId, sessionId, requestId, action, subject, details];
+  return digest('sha256', JSON.stringify(content));
+}
+
+/** The name of the setting that has the hash of the last record. */
 export const lastHashName = 'audit_hash';
 
 /** Reads the hash of the last record, and locks it until the transaction ends. */
@@ -125,20 +135,7 @@ export async function listAudit(
 const startsWith = (column: 'action' | 'subject', start: string) =>
   sql<boolean>`substr(${sql.ref(column)}, 1, length(cast(${start} as text))) = ${start}`;
 
-function toRecord(row: Selectable<Tables['audit']>): AuditRecord {
-  return {
-    id: row.id,
-    actor: {
-      userId: row.actor,
-      address: row.address,
-      tokenId: row.tokenId,
-      sessionId: row.sessionId,
-      requestId: row.requestId,
-    },
-    action: row.action,
-    subject: row.subject,
-    details: JSON.parse(row.details),
-    at: row.at,
-    hash: row.hash,
-  };
+function toRecord(row: Row<'audit'>): AuditRecord {
+  const { actor: userId, address, tokenId, sessionId, requestId, details, ...record } = row;
+  return { ...record, actor: { userId, address, tokenId, sessionId, requestId }, details: JSON.parse(details) };
 }

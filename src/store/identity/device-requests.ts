@@ -1,42 +1,19 @@
 import { parseScopes, type TokenScope } from '../../domain/identity/policy.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import type { DeviceRequestState } from '../database/tables.ts';
+import type { NewRow, Row } from '../database/tables.ts';
 
-export interface NewDeviceRequest {
-  deviceHash: string;
-  userCodeHash: string;
-  clientName: string;
-  scopes: ReadonlySet<TokenScope>;
-  /** Of the program that asks. */
-  address: string;
-  createdAt: number;
-  expiresAt: number;
-  intervalSeconds: number;
-}
+type WithScopes<Row> = Omit<Row, 'scopes'> & { scopes: ReadonlySet<TokenScope> };
 
-export interface DeviceRequest extends NewDeviceRequest {
-  id: number;
-  lastPolledAt: number;
-  state: DeviceRequestState;
-  /** The user who decided. */
-  userId: string | null;
-}
+export type DeviceRequest = WithScopes<Row<'deviceRequests'>>;
 
-export async function insertDeviceRequest(db: Db, request: NewDeviceRequest): Promise<void> {
+export async function insertDeviceRequest(
+  db: Db,
+  request: WithScopes<Omit<NewRow<'deviceRequests'>, 'lastPolledAt' | 'state'>>,
+): Promise<void> {
+  const scopes = [...request.scopes].join(' ');
   await db
     .insertInto('deviceRequests')
-    .values({
-      deviceHash: request.deviceHash,
-      userCodeHash: request.userCodeHash,
-      clientName: request.clientName,
-      scopes: [...request.scopes].join(' '),
-      address: request.address,
-      createdAt: request.createdAt,
-      expiresAt: request.expiresAt,
-      intervalSeconds: request.intervalSeconds,
-      lastPolledAt: 0,
-      state: 'pending',
-    })
+    .values({ ...request, scopes, lastPolledAt: 0, state: 'pending' })
     .execute();
 }
 
@@ -78,25 +55,9 @@ export async function deleteDeviceRequest(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom('deviceRequests').where('id', '=', id).execute();
 }
 
-type Row = Awaited<ReturnType<ReturnType<typeof selectRequests>['executeTakeFirstOrThrow']>>;
+const selectRequests = (db: Db) => db.selectFrom('deviceRequests').selectAll();
 
-function selectRequests(db: Db) {
-  return db
-    .selectFrom('deviceRequests')
-    .select([
-      'id',
-      'deviceHash',
-      'userCodeHash',
-      'clientName',
-      'scopes',
-      'address',
-      'createdAt',
-      'expiresAt',
-      'intervalSeconds',
-      'lastPolledAt',
-      'state',
-      'userId',
-    ]);
-}
-
-const toRecord = ({ scopes, ...row }: Row): DeviceRequest => ({ ...row, scopes: parseScopes(scopes) });
+const toRecord = ({ scopes, ...row }: Row<'deviceRequests'>): DeviceRequest => ({
+  ...row,
+  scopes: parseScopes(scopes),
+});

@@ -1,4 +1,3 @@
-import type { SiteRole } from '../../domain/identity/policy.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
 
@@ -9,20 +8,7 @@ export interface IdentityKey {
 }
 
 /** An identity with its user. */
-export interface IdentityRecord {
-  userId: string;
-  /** Of the user. */
-  role: SiteRole;
-  name: string | null;
-  mail: string | null;
-  disabledAt: number | null;
-  /** By the groups at the issuer; null if they do not decide about roles. */
-  groupRole: SiteRole | null;
-  /** Of the memberships by the groups at the issuer; empty if they have to be applied. */
-  groupsHash: string;
-  /** When the token was issued whose claims were applied last. */
-  claimsAt: number;
-}
+export type IdentityRecord = Awaited<ReturnType<typeof selectIdentity>>[number];
 
 const selectIdentity = prepareQuery((db, param: Param<IdentityKey>) =>
   db
@@ -78,12 +64,7 @@ export async function deleteIdentity(tx: Tx, { issuer, subject }: IdentityKey, u
   return (await query.where('userId', '=', userId).returning('userId').executeTakeFirst()) !== undefined;
 }
 
-export interface UserIdentity extends IdentityKey {
-  groupRole: SiteRole | null;
-  createdAt: number;
-}
-
-export async function listIdentities(db: Db, userId: string): Promise<UserIdentity[]> {
+export async function listIdentities(db: Db, userId: string) {
   return await db
     .selectFrom('identities')
     .select(['issuer', 'subject', 'role as groupRole', 'createdAt'])

@@ -1,51 +1,27 @@
-import type { Selectable } from 'kysely';
-import type { JoinedBy } from '../../domain/identity/group-membership.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import type { Tables } from '../database/tables.ts';
+import type { Row } from '../database/tables.ts';
 import { type ProjectRecord, toProjectRecord } from './projects.ts';
 
-export type MemberStatus = 'active' | 'removed' | 'banned';
-export type MemberRole = 'member' | 'manager';
-
-export interface MemberRecord {
-  userId: string;
-  projectId: number;
-  status: MemberStatus;
-  role: MemberRole;
-  joinedBy: JoinedBy;
-  reason: string;
-  since: number;
-}
+export type MemberRecord = Row<'memberships'>;
+export type MemberStatus = MemberRecord['status'];
+export type MemberRole = MemberRecord['role'];
+export type Membership = Awaited<ReturnType<typeof listMemberships>>[number];
 
 export async function findMember(db: Db, userId: string, projectId: number): Promise<MemberRecord | undefined> {
-  const row = await db
+  return await db
     .selectFrom('memberships')
     .selectAll()
     .where('userId', '=', userId)
     .where('projectId', '=', projectId)
     .executeTakeFirst();
-  return row && toMemberRecord(row);
 }
 
 export async function listMembers(db: Db, projectId: number): Promise<MemberRecord[]> {
-  const rows = await db
-    .selectFrom('memberships')
-    .selectAll()
-    .where('projectId', '=', projectId)
-    .orderBy('id')
-    .execute();
-  return rows.map(toMemberRecord);
-}
-
-export interface Membership {
-  hpc: string;
-  project: string;
-  role: MemberRole;
-  status: MemberStatus;
+  return await db.selectFrom('memberships').selectAll().where('projectId', '=', projectId).orderBy('id').execute();
 }
 
 /** Lists the projects of a user, ordered by id. */
-export async function listMemberships(db: Db, userId: string): Promise<Membership[]> {
+export async function listMemberships(db: Db, userId: string) {
   return await db
     .selectFrom('memberships')
     .innerJoin('projects', 'projects.id', 'memberships.projectId')
@@ -84,7 +60,7 @@ export async function listPendingAutoJoins(db: Db): Promise<{ userId: string; pr
     .execute();
 }
 
-/** Returns true if the user is new to the project. Existing members, also removed and banned ones, keep their status. */
+/** Returns true if the user is new to the project. Existing members, even removed and banned ones, keep their status. */
 export async function insertMember(tx: Tx, userId: string, projectId: number, now: number): Promise<boolean> {
   const row = await tx
     .insertInto('memberships')
@@ -96,29 +72,6 @@ export async function insertMember(tx: Tx, userId: string, projectId: number, no
 }
 
 /** Removed and banned members keep their accounts and can still read, but cannot submit. */
-export async function updateMember(tx: Tx, member: MemberRecord): Promise<void> {
-  await tx
-    .updateTable('memberships')
-    .set({
-      status: member.status,
-      role: member.role,
-      joinedBy: member.joinedBy,
-      reason: member.reason,
-      since: member.since,
-    })
-    .where('userId', '=', member.userId)
-    .where('projectId', '=', member.projectId)
-    .execute();
-}
-
-function toMemberRecord(row: Selectable<Tables['memberships']>): MemberRecord {
-  return {
-    userId: row.userId,
-    projectId: row.projectId,
-    status: row.status,
-    role: row.role,
-    joinedBy: row.joinedBy,
-    reason: row.reason,
-    since: row.since,
-  };
+export async function updateMember(tx: Tx, { id, ...member }: MemberRecord): Promise<void> {
+  await tx.updateTable('memberships').set(member).where('id', '=', id).execute();
 }

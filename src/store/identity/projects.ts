@@ -1,17 +1,11 @@
-import type { Selectable } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
-import type { Tables } from '../database/tables.ts';
+import type { Row } from '../database/tables.ts';
 
-export interface ProjectRecord {
-  id: number;
-  hpc: string;
-  name: string;
+export type ProjectRecord = Omit<Row<'projects'>, 'autoJoin' | 'grantTimeSeconds' | 'grantSpaceBytes'> & {
   autoJoin: boolean;
   /** The grant of each new member. */
   grant: { timeSeconds: number; spaceBytes: number };
-  createdAt: number;
-  closedAt: number | null;
-}
+};
 
 export type NewProject = Pick<ProjectRecord, 'hpc' | 'name' | 'autoJoin' | 'grant' | 'createdAt'>;
 
@@ -38,13 +32,7 @@ export async function listProjects(db: Db, hpc?: string): Promise<ProjectRecord[
 export async function insertProject(tx: Tx, project: NewProject): Promise<number> {
   const { id } = await tx
     .insertInto('projects')
-    .values({
-      ...toColumns(project),
-      hpc: project.hpc,
-      name: project.name,
-      createdAt: project.createdAt,
-      closedAt: null,
-    })
+    .values({ ...toColumns(project), hpc: project.hpc, name: project.name, createdAt: project.createdAt })
     .returning('id')
     .executeTakeFirstOrThrow();
   return id;
@@ -70,21 +58,11 @@ export async function closeProject(tx: Tx, id: number, now: number): Promise<voi
 }
 
 function toColumns({ autoJoin, grant }: Pick<NewProject, 'autoJoin' | 'grant'>) {
-  return {
-    autoJoin: autoJoin ? 1 : 0,
-    grantTimeSeconds: grant.timeSeconds,
-    grantSpaceBytes: grant.spaceBytes,
-  };
+  return { autoJoin: Number(autoJoin), grantTimeSeconds: grant.timeSeconds, grantSpaceBytes: grant.spaceBytes };
 }
 
-export function toProjectRecord(row: Selectable<Tables['projects']>): ProjectRecord {
-  return {
-    id: row.id,
-    hpc: row.hpc,
-    name: row.name,
-    autoJoin: row.autoJoin === 1,
-    grant: { timeSeconds: row.grantTimeSeconds, spaceBytes: row.grantSpaceBytes },
-    createdAt: row.createdAt,
-    closedAt: row.closedAt,
-  };
+export function toProjectRecord(row: Row<'projects'>): ProjectRecord {
+  const { autoJoin, grantTimeSeconds, grantSpaceBytes, ...project } = row;
+  const grant = { timeSeconds: grantTimeSeconds, spaceBytes: grantSpaceBytes };
+  return { ...project, autoJoin: autoJoin === 1, grant };
 }

@@ -1,17 +1,12 @@
 import { parseScopes, type SiteRole, type TokenScope } from '../../domain/identity/policy.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
+import type { NewRow, Row } from '../database/tables.ts';
 
-export interface NewToken {
-  userId: string;
-  /** Only the hash is stored, so that a reader of the database cannot use the token. */
-  hash: string;
-  name: string;
+export type NewToken = Omit<NewRow<'tokens'>, 'scopes' | 'hpc' | 'projectName'> & {
   scopes: ReadonlySet<TokenScope>;
   limit: TokenLimit;
-  createdAt: number;
-  expiresAt: number | null;
-}
+};
 
 /** The only system, and the only project, that a token can be used for. Null: all of them. */
 export interface TokenLimit {
@@ -22,40 +17,18 @@ export interface TokenLimit {
 /** For all systems and projects. */
 export const noLimit: TokenLimit = { hpc: null, project: null };
 
-export interface TokenRecord {
-  id: number;
-  userId: string;
-  name: string;
-  /** Of the owner. */
-  role: SiteRole;
+export type TokenRecord = Omit<Row<'tokens'>, 'scopes'> & {
   scopes: ReadonlySet<TokenScope>;
   limit: TokenLimit;
-  createdAt: number;
-  expiresAt: number | null;
-  revokedAt: number | null;
-  /** `YYYY-MM-DD`, UTC. */
-  lastUsedOn: string | null;
-  /** The address of the first use on that day. */
-  lastUsedFrom: string | null;
-  /** Whether the owner is disabled. */
-  isOwnerDisabled: boolean;
-}
+  /** Of the owner. */
+  role: SiteRole;
+  ownerDisabledAt: number | null;
+};
 
-export async function insertToken(db: Db, token: NewToken): Promise<number> {
+export async function insertToken(db: Db, { scopes, limit, ...token }: NewToken): Promise<number> {
   const row = await db
     .insertInto('tokens')
-    .values({
-      userId: token.userId,
-      hash: token.hash,
-      name: token.name,
-      scopes: [...token.scopes].join(' '),
-      hpc: token.limit.hpc,
-      projectName: token.limit.project,
-      createdAt: token.createdAt,
-      expiresAt: token.expiresAt,
-      revokedAt: null,
-      announcedAt: null,
-    })
+    .values({ ...token, scopes: [...scopes].join(' '), hpc: limit.hpc, projectName: limit.project })
     .returning('id')
     .executeTakeFirstOrThrow();
   return row.id;
@@ -119,18 +92,11 @@ export async function storeTokenUse(db: Db, id: number, day: string, address: st
   await db.updateTable('tokens').set({ lastUsedOn: day, lastUsedFrom: address }).where('id', '=', id).execute();
 }
 
-export interface ExpiringToken {
-  id: number;
-  userId: string;
-  name: string;
-  expiresAt: number;
-}
-
 /**
  * Lists the tokens that end within `noticeMs`, and whose owners have not been notified. Tokens that live no longer than that,
  * and those of disabled users, are left out.
  */
-export async function listTokensToNotify(db: Db, now: number, noticeMs: number): Promise<ExpiringToken[]> {
+export async function listTokensToNotify(db: Db, now: number, noticeMs: number) {
   return await db
     .selectFrom('tokens')
     .innerJoin('users', 'users.id', 'tokens.userId')
@@ -159,42 +125,16 @@ export async function markTokenNotified(tx: Tx, id: number, now: number): Promis
   return row !== undefined;
 }
 
-type TokenRow = Awaited<ReturnType<ReturnType<typeof selectTokens>['executeTakeFirstOrThrow']>>;
-
 function selectTokens(db: Db) {
   return db
     .selectFrom('tokens')
     .innerJoin('users', 'users.id', 'tokens.userId')
-    .select([
-      'tokens.id',
-      'tokens.userId',
-      'tokens.name',
-      'tokens.scopes',
-      'tokens.hpc',
-      'tokens.projectName',
-      'tokens.lastUsedOn',
-      'tokens.lastUsedFrom',
-      'tokens.createdAt',
-      'tokens.expiresAt',
-      'tokens.revokedAt',
-      'users.role',
-      'users.disabledAt',
-    ]);
+    .selectAll('tokens')
+    .select(['users.role', 'users.disabledAt as ownerDisabledAt']);
 }
 
-function toTokenRecord(row: TokenRow): TokenRecord {
-  return {
-    id: row.id,
-    userId: row.userId,
-    name: row.name,
-    role: row.role,
-    scopes: parseScopes(row.scopes),
-    limit: { hpc: row.hpc, project: row.projectName },
-    createdAt: row.createdAt,
-    expiresAt: row.expiresAt,
-    revokedAt: row.revokedAt,
-    lastUsedOn: row.lastUsedOn,
-    lastUsedFrom: row.lastUsedFrom,
-    isOwnerDisabled: row.disabledAt !== null,
-  };
+type TokenRow = Omit<TokenRecord, 'scopes' | 'limit'> & { scopes: string };
+
+function toTokenRecord({ scopes, ...row }: TokenRow): TokenRecord {
+  return { ...row, scopes: parseScopes(scopes), limit: { hpc: row.hpc, project: row.projectName } };
 }

@@ -17,20 +17,13 @@ export async function userExists(db: Db, id: string): Promise<boolean> {
   return (await db.selectFrom('users').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
 }
 
-export interface UserRecord {
-  id: string;
-  role: SiteRole;
-  name: string | null;
-  mail: string | null;
-  createdAt: number;
-  disabledAt: number | null;
-}
+export type UserRecord = Awaited<ReturnType<typeof listUsers>>[number];
 
-export async function findUser(db: Db, id: string): Promise<UserRecord | undefined> {
+export async function findUser(db: Db, id: string) {
   return await selectUsers(db).where('id', '=', id).executeTakeFirst();
 }
 
-export async function listUsers(db: Db): Promise<UserRecord[]> {
+export async function listUsers(db: Db) {
   return await selectUsers(db).orderBy('id').execute();
 }
 

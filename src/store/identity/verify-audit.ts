@@ -1,6 +1,5 @@
 import type { Db } from '../database/handle.ts';
-import { lastHashName } from './audit.ts';
-import { auditHash, firstAuditHash } from './audit-hash.ts';
+import { auditHash, firstAuditHash, lastHashName } from './audit.ts';
 
 export interface AuditVerification {
   /** Whether no record was changed, inserted or removed. */

@@ -11,13 +11,7 @@ export interface ClaimedKey extends IdempotencyKey {
   claimId: string;
 }
 
-export interface KeyRecord {
-  requestHash: string;
-  response: string;
-  bodySha256: string | null;
-  /** Whether the request is still in progress. */
-  isInProgress: boolean;
-}
+export type KeyRecord = NonNullable<Awaited<ReturnType<typeof findKey>>>;
 
 /**
  * Claims a key that is unused, or whose claim has expired or is `abandoned`, the id of a claim. Returns false, without a change, if
@@ -45,16 +39,9 @@ export async function insertClaim(
   return row !== undefined;
 }
 
-export async function findKey(db: Db, { userId, key }: IdempotencyKey): Promise<KeyRecord | undefined> {
-  const row = await db
-    .selectFrom('idempotency')
-    .select(['requestHash', 'response', 'bodySha256', 'claimedBy'])
-    .where('userId', '=', userId)
-    .where('key', '=', key)
-    .executeTakeFirst();
-  if (row === undefined) return undefined;
-  const { claimedBy, ...record } = row;
-  return { ...record, isInProgress: claimedBy !== null };
+export async function findKey(db: Db, { userId, key }: IdempotencyKey) {
+  const query = db.selectFrom('idempotency').selectAll().where('userId', '=', userId).where('key', '=', key);
+  return await query.executeTakeFirst();
 }
 
 /** Stores the response for repeated requests. Returns false, without a change, if the claim was lost. */

@@ -1,18 +1,11 @@
-import type { Selectable } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
-import type { Tables } from '../database/tables.ts';
+import type { Row } from '../database/tables.ts';
 
 /**
  * A project's time is granted for periods. Periods do not overlap, so that at most one is current. Jobs are held against
  * its grant.
  */
-export interface PeriodRecord {
-  id: number;
-  projectId: number;
-  startsAt: number;
-  /** Null for a period without end. */
-  endsAt: number | null;
-}
+export type PeriodRecord = Row<'periods'>;
 
 export async function insertPeriod(
   tx: Tx,
@@ -22,7 +15,7 @@ export async function insertPeriod(
 ): Promise<number> {
   const { id } = await tx
     .insertInto('periods')
-    .values({ projectId, startsAt, endsAt, announcedAt: null })
+    .values({ projectId, startsAt, endsAt })
     .returning('id')
     .executeTakeFirstOrThrow();
   return id;
@@ -35,14 +28,13 @@ export async function endPeriod(tx: Tx, id: number, endsAt: number): Promise<voi
 
 /** Lists the current and future periods of a project in order. */
 export async function listOpenPeriods(db: Db, projectId: number, now: number): Promise<PeriodRecord[]> {
-  const rows = await db
+  return await db
     .selectFrom('periods')
     .selectAll()
     .where('projectId', '=', projectId)
     .where((eb) => eb.or([eb('endsAt', 'is', null), eb('endsAt', '>', now)]))
     .orderBy('startsAt')
     .execute();
-  return rows.map(toPeriodRecord);
 }
 
 /** Finds the period on which new holds are placed. */
@@ -64,14 +56,13 @@ export function isCurrentPeriod({ startsAt, endsAt }: { startsAt: number | null;
 
 /** Lists the periods that end before a time, and whose members have not been notified. */
 export async function listPeriodsToNotify(db: Db, now: number, before: number): Promise<PeriodRecord[]> {
-  const rows = await db
+  return await db
     .selectFrom('periods')
     .selectAll()
     .where('announcedAt', 'is', null)
     .where('endsAt', '>', now)
     .where('endsAt', '<=', before)
     .execute();
-  return rows.map(toPeriodRecord);
 }
 
 /** Returns true to exactly one caller, who notifies the members. */
@@ -84,8 +75,4 @@ export async function markPeriodNotified(tx: Tx, id: number, now: number): Promi
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
-}
-
-function toPeriodRecord(row: Selectable<Tables['periods']>): PeriodRecord {
-  return { id: row.id, projectId: row.projectId, startsAt: row.startsAt, endsAt: row.endsAt };
 }

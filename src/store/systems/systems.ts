@@ -1,29 +1,19 @@
 import type { SystemStatus } from '../../domain/systems/health.ts';
 import type { Db, Tx } from '../database/handle.ts';
+import type { Row } from '../database/tables.ts';
 import { isUnfinished } from '../jobs/job-queue.ts';
 
-export interface SystemRecord {
-  hpc: string;
-  status: SystemStatus;
-  /** When the status last changed, in epoch milliseconds. */
-  since: number;
-  detail: string;
-  pausedAt: number | null;
-  pauseReason: string | null;
-}
+export type SystemRecord = Row<'systems'>;
 
 export async function listSystems(db: Db): Promise<SystemRecord[]> {
-  return await db
-    .selectFrom('systems')
-    .select(['hpc', 'status', 'since', 'detail', 'pausedAt', 'pauseReason'])
-    .execute();
+  return await db.selectFrom('systems').selectAll().execute();
 }
 
 /** Inserts a system. An existing one is not changed. */
 export async function ensureSystem(db: Db, hpc: string, now: number): Promise<void> {
   await db
     .insertInto('systems')
-    .values({ hpc, status: 'up', since: now, detail: 'not checked yet', pausedAt: null, pauseReason: null })
+    .values({ hpc, status: 'up', since: now, detail: 'not checked yet' })
     .onConflict((conflict) => conflict.column('hpc').doNothing())
     .execute();
 }

@@ -4,8 +4,8 @@ import { setImmediate } from 'node:timers/promises';
 import { createSessionService, requireSession, startSession } from '../../../src/services/identity/sessions.ts';
 import { hashToken } from '../../../src/services/identity/tokens.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
-import { deleteExpiredSignIns } from '../../../src/store/identity/expired-sign-ins.ts';
 import { findSessionByHash } from '../../../src/store/identity/sessions.ts';
+import { deleteExpiredSignIns } from '../../../src/store/identity/sign-ins.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 import { until } from '../../support/until.ts';
 
