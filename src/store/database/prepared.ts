@@ -1,7 +1,7 @@
-import type { Compilable, CompiledQuery, Insertable } from 'kysely';
+import type { Compilable, CompiledQuery, QueryCreator } from 'kysely';
 import type { Dialect } from './dialect.ts';
 import type { Db, Tx } from './handle.ts';
-import type { Tables } from './tables.ts';
+import type { NewRow, Tables } from './tables.ts';
 
 /** Stands in a query for a value that is given when the query runs. */
 class Placeholder<Values> {
@@ -60,26 +60,39 @@ export function prepareByShape<Shape extends string | number, Query>(
   };
 }
 
-type RowOf<Table extends keyof Tables, Column extends string> = Pick<
-  Insertable<Tables[Table]>,
-  Column & keyof Insertable<Tables[Table]>
->;
+type RowsByTable = { readonly [Table in keyof Tables]?: readonly NewRow<Table>[] };
+type Values = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>;
 
-/** Prepares an insert of rows that all have these columns, once for each number of rows. */
-export function prepareInsert<Table extends keyof Tables, Column extends keyof Tables[Table] & string>(
-  table: Table,
-  columns: readonly Column[],
-): (tx: Tx, rows: readonly RowOf<Table, Column>[]) => Promise<void> {
-  type Rows = readonly Readonly<Record<string, unknown>>[];
-  const prepareRows = prepareByShape((count: number) =>
-    prepareQuery((db, _param: Param<Rows>, makePlaceholder: MakePlaceholder<Rows>) => {
-      const placeholders = (index: number) =>
-        columns.map((column) => [column, makePlaceholder((rows) => rows[index]?.[column])]);
-      const rows = Array.from({ length: count }, (_, index) => Object.fromEntries(placeholders(index)));
-      return db.insertInto(table).values(rows as never);
-    }),
-  );
-  return async (tx, rows) => {
-    if (rows.length > 0) await prepareRows(rows.length)(tx, rows as Rows);
-  };
+/** The rows of one table in an insert. All of them have the same columns. */
+interface InsertShape {
+  table: keyof Tables;
+  columns: string[];
+  count: number;
 }
+
+/** Inserts rows into several tables, by one statement if the database can do that. */
+export async function insertRows(tx: Tx, rowsByTable: RowsByTable): Promise<void> {
+  const values = rowsByTable as Values;
+  const shapes = Object.entries(values).flatMap(([table, rows]) =>
+    rows[0] === undefined ? [] : [{ table, columns: Object.keys(rows[0]), count: rows.length }],
+  );
+  const statements = tx.backend.dialect.insertsIntoSeveralTables ? [shapes] : shapes.map((shape) => [shape]);
+  for (const statement of statements) await prepareInsert(JSON.stringify(statement))(tx, values);
+}
+
+/** Prepares `with insert_jobs as (insert …) insert …`. */
+const prepareInsert = prepareByShape((text: string) => {
+  const [last, ...others] = JSON.parse(text) as [InsertShape, ...InsertShape[]];
+  return prepareQuery((db, _param: Param<Values>, makePlaceholder: MakePlaceholder<Values>) => {
+    const insert = (creator: QueryCreator<Tables>, { table, columns, count }: InsertShape) => {
+      const toRow = (_: unknown, index: number) =>
+        Object.fromEntries(columns.map((name) => [name, makePlaceholder((rows) => rows[table]?.[index]?.[name])]));
+      return creator.insertInto(table).values(Array.from({ length: count }, toRow) as never);
+    };
+    const creator = others.reduce<QueryCreator<Tables>>(
+      (outer, shape) => outer.with(`insert_${shape.table}`, (inner) => insert(inner, shape)) as never,
+      db,
+    );
+    return insert(creator, last);
+  });
+});

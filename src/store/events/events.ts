@@ -2,13 +2,13 @@ import { sql } from 'kysely';
 import { chunks } from '../../domain/chunks.ts';
 import type { EventKind } from '../../domain/event.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { prepareInsert } from '../database/prepared.ts';
+import { insertRows } from '../database/prepared.ts';
 
 export interface NewEvent {
   userId: string;
   job: number | null;
   /** The public JSON of the job after the event. */
-  jobJson?: string;
+  jobJson?: string | null;
   kind: EventKind;
   data: Readonly<Record<string, unknown>>;
   at: number;
@@ -56,27 +56,24 @@ interface EventRecipient {
 
 export const recipientColumns = ['id', 'eventSeq as seq', 'webhooks'] as const;
 
-/** Inserts an event with the numbers that the users' rows have for it. */
-export async function insertNumberedEvents(
-  tx: Tx,
-  users: readonly EventRecipient[],
-  { job, jobJson, kind, data, at }: EventContent,
-): Promise<void> {
-  const common = { job, jobJson: jobJson ?? null, kind, data: JSON.stringify(data), at, expired: 0 };
-  const rows = users.map(({ id, seq }) => ({ userId: id, seq, ...common }));
+async function insertNumberedEvents(tx: Tx, users: readonly EventRecipient[], event: EventContent): Promise<void> {
+  const rows = users.map((user) => toEventRow(user, event));
   // Only the insert of one row is prepared: each number of rows would be another statement.
-  if (rows.length === 1) await insertEventRows(tx, rows);
+  if (rows.length === 1) await insertRows(tx, { events: rows });
   else await tx.insertInto('events').values(rows).execute();
   await queueDeliveries(tx, users);
 }
 
-const insertEventRows = prepareInsert('events', ['userId', 'seq', 'job', 'jobJson', 'kind', 'data', 'at', 'expired']);
+/** The row of an event, with the number that the user's row has for it. After inserting it, call `queueDeliveries`. */
+export function toEventRow({ id, seq }: EventRecipient, { job, jobJson = null, kind, data, at }: EventContent) {
+  return { userId: id, seq, job, jobJson, kind, data: JSON.stringify(data), at, expired: 0 };
+}
 
 /**
  * Queues the last event of each user for the user's webhooks that subscribe to its kind, in the transaction of the event,
  * so that no delivery is lost.
  */
-async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]): Promise<void> {
+export async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]): Promise<void> {
   const userIds = users.filter(({ webhooks }) => webhooks > 0).map(({ id }) => id);
   if (userIds.length === 0) return;
   await tx
@@ -125,18 +122,15 @@ export async function listEventsAfter(db: Db, userId: string, seq: number, limit
     .execute();
 }
 
-/** Lists all events of a job in order, also expired ones. */
+/** Lists all events of a job in order, even expired ones. */
 export async function listJobEvents(db: Db, job: number): Promise<EventRecord[]> {
   return await db.selectFrom('events').select(eventColumns).where('job', '=', job).orderBy('id').execute();
 }
 
 /** The `seq` of a user's last event and last expired event. */
-export interface EventRange {
-  last: number;
-  lastExpired: number;
-}
+export type EventRange = Awaited<ReturnType<typeof getEventRange>>;
 
-export async function getEventRange(db: Db, userId: string): Promise<EventRange> {
+export async function getEventRange(db: Db, userId: string) {
   return await db
     .selectFrom('users')
     .select(['eventSeq as last', 'eventsExpired as lastExpired'])

@@ -1,11 +1,7 @@
 import type { Db, Tx } from '../database/handle.ts';
-import { prepareInsert } from '../database/prepared.ts';
 
-/**
- * Small zips of jobs that are not yet submitted to their engine. A zip is inserted in the transaction of its job, and
- * deleted in the transaction that records the submission. Large zips are files in the spool.
- */
-export const insertInputs = prepareInsert('inputs', ['job', 'content']);
+// Small zips of jobs that are not yet submitted to their engine. A zip is inserted in the transaction of its job, and
+// deleted in the transaction that records the submission. Large zips are files in the spool.
 
 /** Returns undefined for a job without a zip, with a zip in the spool, or already submitted to its engine. */
 export async function findInput(db: Db, job: number): Promise<Buffer | undefined> {

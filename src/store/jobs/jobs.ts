@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import {
   type CancelRequester,
   fileLimits,
@@ -8,10 +8,9 @@ import {
   type JobStatus,
 } from '../../domain/jobs/job.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { type Param, prepareInsert, prepareQuery } from '../database/prepared.ts';
-import type { Tables } from '../database/tables.ts';
-import { insertNumberedEvents, type NewEvent, recipientColumns } from '../events/events.ts';
-import { insertInputs } from './inputs.ts';
+import { insertRows, type Param, prepareQuery } from '../database/prepared.ts';
+import type { Row } from '../database/tables.ts';
+import { type NewEvent, queueDeliveries, recipientColumns, toEventRow } from '../events/events.ts';
 
 export interface JobRecord {
   id: number;
@@ -92,22 +91,17 @@ export async function insertJob(
     traceParent: job.traceParent ?? null,
     ...toColumns(publicColumns),
   };
-  const event = {
-    job: id,
-    jobJson: publicColumns.json,
-    kind: 'job.accepted' as const,
-    data: eventData,
-    at: job.acceptedAt,
-  };
-  const content = job.input?.content ?? null;
+  const { content = null } = job.input ?? {};
   const { tags = [] } = job.request;
-  await insertJobs(tx, [row]);
-  await insertInputs(tx, content === null ? [] : [{ job: id, content }]);
-  await insertTags(
-    tx,
-    tags.map((tag) => ({ tag, job: id, owner: job.owner })),
-  );
-  await insertNumberedEvents(tx, [owner], event);
+  const jobJson = publicColumns.json;
+  const event = { job: id, jobJson, kind: 'job.accepted', data: eventData, at: job.acceptedAt } as const;
+  await insertRows(tx, {
+    jobs: [row],
+    inputs: content === null ? [] : [{ job: id, content }],
+    jobTags: tags.map((tag) => ({ tag, job: id, owner: job.owner })),
+    events: [toEventRow(owner, event)],
+  });
+  await queueDeliveries(tx, [owner]);
   return { id, json: publicColumns.json, unfinishedJobs };
 }
 
@@ -127,32 +121,6 @@ const takeNextNumbers = prepareQuery((db, param: Param<{ owner: string }>) =>
     .returning([...recipientColumns, 'unfinishedJobs'])
     .returning(sql<number>`${sql.raw(db.backend.dialect.nextId('jobs'))}`.as('nextId')),
 );
-
-const insertJobs = prepareInsert('jobs', [
-  'id',
-  'jobId',
-  'owner',
-  'projectId',
-  'hpc',
-  'projectName',
-  'request',
-  'units',
-  'inputSha256',
-  'inputBytes',
-  'unpackedBytes',
-  'state',
-  'acceptedAt',
-  'dueAt',
-  'tries',
-  'traceParent',
-  'publicJson',
-  'title',
-  'stage',
-  'terminal',
-  'failed',
-]);
-
-const insertTags = prepareInsert('jobTags', ['tag', 'job', 'owner']);
 
 function toColumns({ json, title, stage, isTerminal, isFailure }: PublicJobColumns) {
   return { publicJson: json, title, stage, terminal: isTerminal ? 1 : 0, failed: isFailure ? 1 : 0 };
@@ -226,18 +194,11 @@ const updateJobsVersion = prepareQuery((db, param: Param<{ owner: string; by: nu
     .returning('jobsVersion as version'),
 );
 
-function endColumns(end: JobEnd) {
-  return {
-    outcome: end.outcome,
-    reason: end.reason,
-    exitCode: end.exitCode,
-    startedAt: end.startedAt,
-    endedAt: end.endedAt,
-    elapsedSeconds: end.elapsedSeconds,
-  };
+function endColumns({ outcome, reason, exitCode, startedAt, endedAt, elapsedSeconds }: JobEnd) {
+  return { outcome, reason, exitCode, startedAt, endedAt, elapsedSeconds };
 }
 
-type JobRow = Selectable<Tables['jobs']>;
+type JobRow = Row<'jobs'>;
 
 export function toJobRecord(row: JobRow): JobRecord {
   return {

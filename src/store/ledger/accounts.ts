@@ -1,27 +1,10 @@
 import { type ExpressionBuilder, sql } from 'kysely';
-import {
-  type AccountBalance,
-  availableBalance,
-  type Movement,
-  zeroMovement,
-} from '../../domain/accounting/settlement.ts';
+import { availableBalance, type Movement, zeroMovement } from '../../domain/accounting/settlement.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { type Param, prepareInsert, prepareQuery } from '../database/prepared.ts';
-import type { EntryKind, Resource, Tables } from '../database/tables.ts';
+import { insertRows, type Param, prepareQuery } from '../database/prepared.ts';
+import type { EntryKind, Resource, Row, Tables } from '../database/tables.ts';
 
-export interface Account extends AccountBalance {
-  id: number;
-  projectId: number;
-  /** Space accounts belong to no period: 0. */
-  periodId: number;
-  /** A user id for a cap, `poolHolder` for a pool. */
-  holder: string;
-  resource: Resource;
-  /** The highest threshold of use that was published. */
-  alerted: number;
-  /** The number of unresolved holds. */
-  openHolds: number;
-}
+export type Account = Row<'accounts'>;
 
 /** The accounts on which the jobs of a user in a project are held: the project's pools and the user's caps. */
 export interface AccountSet {
@@ -46,20 +29,6 @@ export type ChangeDetails = Omit<EntryDetails, 'kind' | 'job'>;
 export const poolHolder = '';
 /** The period of space accounts. */
 const noPeriod = 0;
-
-const columns = [
-  'accounts.id',
-  'accounts.projectId',
-  'accounts.periodId',
-  'accounts.holder',
-  'accounts.resource',
-  'accounts.granted',
-  'accounts.held',
-  'accounts.posted',
-  'accounts.overrun',
-  'accounts.alerted',
-  'accounts.openHolds',
-] as const;
 
 /** Creates an empty account, or finds the existing one, and returns its id. A space account has no period. */
 export async function ensureAccount(
@@ -105,7 +74,7 @@ const selectCurrentAccounts = prepareQuery((db, param: Param<{ projectId: number
     .where((eb) => eb.or([eb('periods.endsAt', 'is', null), eb('periods.endsAt', '>', param('now'))])),
 );
 
-/** Does the same for the current period. Returns undefined also if there is none. */
+/** Does the same for the current period. Returns undefined if there is none, too. */
 export async function findCurrentAccounts(
   db: Db,
   projectId: number,
@@ -118,7 +87,7 @@ export async function findCurrentAccounts(
 function selectAccounts(db: Db, projectId: number, userId: string) {
   return db
     .selectFrom('accounts')
-    .select(columns)
+    .selectAll('accounts')
     .where('accounts.projectId', '=', projectId)
     .where('accounts.holder', 'in', [poolHolder, userId]);
 }
@@ -141,7 +110,7 @@ export async function lockAccount(tx: Tx, accountId: number): Promise<Account> {
 }
 
 const selectForUpdate = prepareQuery((db, param: Param<{ accountId: number }>) => {
-  const account = db.selectFrom('accounts').select(columns).where('id', '=', param('accountId'));
+  const account = db.selectFrom('accounts').selectAll('accounts').where('id', '=', param('accountId'));
   return db.backend.dialect.locksRows ? account.forNoKeyUpdate() : account;
 });
 
@@ -153,7 +122,7 @@ export async function applyMovement(tx: Tx, accountId: number, movement: Partial
 }
 
 const updateBalance = prepareQuery((db, param: Param<Movement & { accountId: number }>) =>
-  buildBalanceUpdate(db, param).returning(columns),
+  buildBalanceUpdate(db, param).returningAll(),
 );
 
 /**
@@ -173,7 +142,7 @@ export async function applyMovementIfAvailable(
 const updateBalanceIfAvailable = prepareQuery((db, param: Param<Movement & { accountId: number; amount: number }>) =>
   buildBalanceUpdate(db, param)
     .where((eb) => eb(availableAmount(eb), '>=', param('amount')))
-    .returning(columns),
+    .returningAll(),
 );
 
 export interface Amounts {
@@ -209,7 +178,7 @@ const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof Accoun
       selectLockedInOrder(db, [param('timePool'), param('timeCap'), param('spacePool'), param('spaceCap')]),
     )
     .where((eb) => eb(availableAmount(eb), '>=', amount))
-    .returning(columns);
+    .returningAll();
 });
 
 /** Releases the amount of one hold on an account, and returns the changed account. It stays locked until the commit. */
@@ -228,7 +197,7 @@ const updateReleasedHold = prepareQuery((db, param: Param<{ accountId: number; h
       version: eb('version', '+', 1),
     }))
     .where('id', '=', param('accountId'))
-    .returning(columns),
+    .returningAll(),
 );
 
 /** Locks time before space, and the pool before the cap. All transactions use this order, so that they do not deadlock. */
@@ -268,31 +237,16 @@ export interface AppliedMovement {
 }
 
 /** Inserts the ledger entries of movements. */
-export async function insertEntries(
-  tx: Tx,
-  movements: readonly AppliedMovement[],
-  details: EntryDetails,
-): Promise<void> {
-  const rows = movements.map(({ movement, account }) => ({
+export async function insertEntries(tx: Tx, movements: readonly AppliedMovement[], details: EntryDetails) {
+  await insertRows(tx, { entries: toEntryRows(movements, details) });
+}
+
+export function toEntryRows(movements: readonly AppliedMovement[], details: EntryDetails) {
+  return movements.map(({ movement, account }) => ({
     accountId: account.id,
     ...zeroMovement,
     ...movement,
     availableAfter: availableBalance(account),
     ...details,
   }));
-  await insertEntryRows(tx, rows);
 }
-
-const insertEntryRows = prepareInsert('entries', [
-  'accountId',
-  'kind',
-  'granted',
-  'held',
-  'posted',
-  'overrun',
-  'availableAfter',
-  'job',
-  'actor',
-  'reason',
-  'at',
-]);

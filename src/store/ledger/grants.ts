@@ -63,8 +63,7 @@ async function insertGrantEntry(
 
 /** Returns the part of a pool that is granted to no member. The pool is locked, so the amount is valid until the commit. */
 export async function getUnallocatedAmount(tx: Tx, poolId: number): Promise<number> {
-  await lockAccount(tx, poolId);
-  const pool = await tx.selectFrom('accounts').selectAll().where('id', '=', poolId).executeTakeFirstOrThrow();
+  const pool = await lockAccount(tx, poolId);
   const { allocated } = await tx
     .selectFrom('accounts')
     .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('granted'), eb.val(0)).as('allocated'))

@@ -1,7 +1,7 @@
 import { availableBalance, splitUsage } from '../../domain/accounting/settlement.ts';
 import type { Shortfall } from '../../domain/accounting/shortfall.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { prepareInsert } from '../database/prepared.ts';
+import { insertRows } from '../database/prepared.ts';
 import type { Resource } from '../database/tables.ts';
 import type { JobRecord } from '../jobs/jobs.ts';
 import {
@@ -16,6 +16,7 @@ import {
   insertEntries,
   lockAccount,
   releaseHold,
+  toEntryRows,
 } from './accounts.ts';
 import { addMonthlyUsage } from './monthly-usage.ts';
 import { publishThreshold } from './thresholds.ts';
@@ -68,21 +69,10 @@ export async function reserve(
     spaceBytes: amounts.spaceBytes,
     createdAt: details.at,
   };
-  await insertEntries(tx, movements, { ...details, job: job.id, kind: 'reserve' });
-  await insertHolds(tx, [hold]);
+  const entries = toEntryRows(movements, { ...details, job: job.id, kind: 'reserve' });
+  await insertRows(tx, { entries, holds: [hold] });
   return { shortfall: null, projectJobs: spacePool?.openHolds ?? 0 };
 }
-
-const insertHolds = prepareInsert('holds', [
-  'job',
-  'timePool',
-  'timeCap',
-  'spacePool',
-  'spaceCap',
-  'timeSeconds',
-  'spaceBytes',
-  'createdAt',
-]);
 
 /** Reports what is available in the smaller of pool and cap, which is what limits the job. */
 async function getShortfall(

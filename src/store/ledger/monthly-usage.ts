@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Movement } from '../../domain/accounting/settlement.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
+import type { Row } from '../database/tables.ts';
 import { inSnapshot } from '../database/transaction.ts';
 import { type Account, type EntryDetails, poolHolder } from './accounts.ts';
 
@@ -34,9 +35,7 @@ export function toMonth(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(0, 'YYYY-MM'.length);
 }
 
-type Sums = { month: string; projectId: number; userId: string; jobs: number; timeSeconds: number };
-
-const upsertUsage = prepareQuery((db, param: Param<Sums>) =>
+const upsertUsage = prepareQuery((db, param: Param<Row<'monthlyUsage'>>) =>
   db
     .insertInto('monthlyUsage')
     .values({
