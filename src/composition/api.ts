@@ -30,7 +30,7 @@ import { createFileService } from '../services/jobs/file-service.ts';
 import { createJobService } from '../services/jobs/job-service.ts';
 import { createSystemService } from '../services/systems/system-service.ts';
 import { createGaugeUpdater } from '../services/systems/update-gauges.ts';
-import { pingDatabase } from '../store/database/check-server.ts';
+import { pingDatabase } from '../store/database/database.ts';
 import type { Db } from '../store/database/handle.ts';
 import { findSchemaDifferences } from '../store/database/schema-check.ts';
 import { countDelayedJobs } from '../store/jobs/delayed-jobs.ts';

@@ -1,6 +1,5 @@
 import type { Metrics } from '../metrics/metrics.ts';
-import type { Db } from '../store/database/handle.ts';
-import type { DatabaseObserver } from '../store/database/observer.ts';
+import type { DatabaseObserver, Db } from '../store/database/handle.ts';
 
 export function observeDatabase({ observe }: Pick<Metrics, 'observe'>): DatabaseObserver {
   const labels = {

@@ -11,11 +11,9 @@ import {
 } from 'kysely';
 import type Pg from 'pg';
 import type { PostgresAddress } from '../../config/database-url.ts';
-import { BursarError } from '../../domain/errors.ts';
+import { BursarError, storageUnavailable } from '../../domain/errors.ts';
 import { postgresDialect } from './dialect.ts';
-import { columnNames, type Db } from './handle.ts';
-import { type DatabaseObserver, noObserver } from './observer.ts';
-import { isConnectionLost, toBursarError } from './postgres-errors.ts';
+import { columnNames, type DatabaseObserver, type Db, noObserver } from './handle.ts';
 import type { Tables } from './tables.ts';
 
 export interface PostgresSettings {
@@ -220,4 +218,44 @@ function wrapClient(client: Pg.PoolClient, { names, diskFailure, observer }: Cli
     query: query as PostgresPoolClient['query'],
     release: (destroy) => client.release(destroy === true || isLost),
   };
+}
+
+/** The fields of a server error that classify it. */
+interface ServerError {
+  severity: string;
+  code: string;
+}
+
+/** Classes and codes of transient errors: out of resources, timeouts, a standby that has not been promoted. */
+const transientCodes = ['53', '57', '58', '08', '25006', '25P03', '55P03'];
+
+const diskFull = '53100';
+
+/** A character that the encoding of the database lacks: the only one in UTF-8 is NUL. */
+const invalidCharacter = '22021';
+
+/** Whether the connection is lost or in an unknown state. It stays usable after an ordinary error of the server. */
+function isConnectionLost(error: unknown): boolean {
+  return !isServerError(error) || error.severity === 'FATAL' || error.severity === 'PANIC';
+}
+
+/** Turns transient errors into `database_unavailable` and leaves unknown ones unchanged. */
+function toBursarError(error: unknown): unknown {
+  if (error instanceof BursarError) return error;
+  if (isServerError(error) && error.code === invalidCharacter) {
+    const message = 'A text contains a NUL character, which cannot be stored. Remove it.';
+    return new BursarError('bad_request', message, { cause: error });
+  }
+  // The server has rolled the transaction back. If it cannot write even that, it closes the connection.
+  if (!isConnectionLost(error) && (error as ServerError).code === diskFull) return storageUnavailable(diskFull, error);
+  const isTransient =
+    isConnectionLost(error) || transientCodes.some((code) => (error as ServerError).code.startsWith(code));
+  if (!isTransient) return error;
+  const message = 'The database is unreachable or too slow. Try again in a moment.';
+  return new BursarError('database_unavailable', message, { cause: error, transient: true });
+}
+
+function isServerError(error: unknown): error is ServerError {
+  const { severity, code } = error as Partial<ServerError>;
+  return typeof severity === 'string' && typeof code === 'string';
 }

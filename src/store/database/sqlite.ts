@@ -13,15 +13,15 @@ import {
   SelectQueryNode,
   SqliteAdapter,
   SqliteDialect,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
   UpdateQueryNode,
 } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { BursarError } from '../../domain/errors.ts';
 import { sqliteDialect } from './dialect.ts';
-import { createGroupWriter, type GroupMember, type GroupWriter } from './group-commit.ts';
-import { type Backend, columnNames, type Db } from './handle.ts';
-import { type DatabaseObserver, noObserver } from './observer.ts';
-import { toBursarError, withBursarErrors } from './sqlite-errors.ts';
+import { createGroupWriter, type GroupMember, type GroupWriter, withBursarErrors } from './group-commit.ts';
+import { type Backend, columnNames, type DatabaseObserver, type Db, noObserver } from './handle.ts';
 import type { Tables } from './tables.ts';
 
 type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryResult<unknown>;
@@ -60,7 +60,13 @@ export function openSqlite(file: string, observer: DatabaseObserver = noObserver
     writeOutsideTransaction: runOnWriter,
     observer,
   };
-  const kysely = new Kysely<Tables>({ dialect: new ReaderWriterDialect(connections), plugins: [columnNames] });
+  const dialect = {
+    createAdapter: () => new ConcurrentAdapter(),
+    createDriver: () => createDriver(connections),
+    createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  };
+  const kysely = new Kysely<Tables>({ dialect, plugins: [columnNames] });
   return Object.assign(kysely, { backend: { ...sqliteBackend(connections), openReader: () => openReader(file) } });
 }
 
@@ -140,27 +146,6 @@ function sqliteBackend({ read, write, groups }: Connections): Backend {
   };
 }
 
-/**
- * SQLite with two connections. The writer runs transactions and single writes, several to a commit. The reader never
- * waits for a transaction.
- */
-class ReaderWriterDialect extends SqliteDialect {
-  readonly #connections: Connections;
-
-  constructor(connections: Connections) {
-    super({ database: connections.writer });
-    this.#connections = connections;
-  }
-
-  override createDriver(): Driver {
-    return new ReaderWriterDriver(this.#connections);
-  }
-
-  override createAdapter(): SqliteAdapter {
-    return new ConcurrentAdapter();
-  }
-}
-
 /** Kysely would hand out one connection at a time. The group writer already decides who may write. */
 class ConcurrentAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
@@ -168,38 +153,21 @@ class ConcurrentAdapter extends SqliteAdapter {
   }
 }
 
-class ReaderWriterDriver implements Driver {
-  readonly #connections: Connections;
-
-  constructor(connections: Connections) {
-    this.#connections = connections;
-  }
-
-  async init(): Promise<void> {}
-
-  async acquireConnection(): Promise<ReaderWriterConnection> {
-    return new ReaderWriterConnection(this.#connections);
-  }
-
-  async releaseConnection(): Promise<void> {}
-
-  async beginTransaction(connection: ReaderWriterConnection): Promise<void> {
-    await connection.begin();
-  }
-
-  async commitTransaction(connection: ReaderWriterConnection): Promise<void> {
-    await connection.end('commit');
-  }
-
-  async rollbackTransaction(connection: ReaderWriterConnection): Promise<void> {
-    await connection.end('rollback');
-  }
-
-  async destroy(): Promise<void> {
-    this.#connections.groups.close();
-    this.#connections.reader.close();
-    this.#connections.writer.close();
-  }
+/** The writer runs transactions and single writes, several to a commit. The reader never waits for a transaction. */
+function createDriver(connections: Connections): Driver {
+  return {
+    init: async () => undefined,
+    acquireConnection: async () => new ReaderWriterConnection(connections),
+    releaseConnection: async () => undefined,
+    beginTransaction: (connection) => (connection as ReaderWriterConnection).begin(),
+    commitTransaction: (connection) => (connection as ReaderWriterConnection).end('commit'),
+    rollbackTransaction: (connection) => (connection as ReaderWriterConnection).end('rollback'),
+    async destroy() {
+      connections.groups.close();
+      connections.reader.close();
+      connections.writer.close();
+    },
+  };
 }
 
 class ReaderWriterConnection implements DatabaseConnection {
@@ -229,13 +197,8 @@ class ReaderWriterConnection implements DatabaseConnection {
     }
   }
 
-  async *streamQuery<R>({ sql, parameters }: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
-    // Not one of the shared statements: a statement that is being iterated cannot run again.
-    try {
-      for (const row of this.#connections.reader.prepare(sql).iterate(parameters)) yield { rows: [row as R] };
-    } catch (error) {
-      throw toBursarError(error);
-    }
+  streamQuery(): never {
+    throw new Error('queries are not streamed');
   }
 
   async begin(): Promise<void> {

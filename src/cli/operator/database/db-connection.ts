@@ -3,8 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { parseDatabaseUrl } from '../../../config/database-url.ts';
 import type { Config } from '../../../config/schema.ts';
 import { BursarError } from '../../../domain/errors.ts';
-import { checkServer } from '../../../store/database/check-server.ts';
-import { connectDatabase, type DatabaseSettings } from '../../../store/database/database.ts';
+import { checkServer, connectDatabase, type DatabaseSettings } from '../../../store/database/database.ts';
 import type { Db } from '../../../store/database/handle.ts';
 import { lockDataFolder } from '../../../store/maintenance/instance-lock.ts';
 

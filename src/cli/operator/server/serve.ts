@@ -9,7 +9,7 @@ import type { Config } from '../../../config/schema.ts';
 import { BursarError } from '../../../domain/errors.ts';
 import { type StartOptions, startBursar } from '../../../main.ts';
 import { prepareFirstUsers } from '../../../services/identity/first-users.ts';
-import { pingDatabase } from '../../../store/database/check-server.ts';
+import { pingDatabase } from '../../../store/database/database.ts';
 import type { OperatorContext } from '../operator.ts';
 import { localUrl } from './local-url.ts';
 import { openLog } from './log.ts';
