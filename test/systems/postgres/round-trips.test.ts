@@ -98,9 +98,9 @@ describe('round trips to PostgreSQL', () => {
     assert.equal(await countRoundTrips(changeAndRead), 3 * repeats);
   });
 
-  test('a submission takes at most fifteen, ten of them in its transaction', async () => {
-    // Token, eligibility, accounts; begin, eight statements, commit; and one or two notifications.
-    assert.ok((await countRoundTrips(submit)) <= 15 * repeats);
+  test('a submission takes at most twelve, seven of them in its transaction', async () => {
+    // Token, eligibility, accounts; begin, five statements, commit; and one or two notifications.
+    assert.ok((await countRoundTrips(submit)) <= 12 * repeats);
   });
 
   test('the metrics show the connections of the pool', async () => {
