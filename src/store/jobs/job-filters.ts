@@ -1,7 +1,7 @@
-import { type SelectQueryBuilder, sql } from 'kysely';
+import { type Compilable, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import { maxTags } from '../../domain/jobs/tags.ts';
 import type { Db } from '../database/handle.ts';
-import type { MakePlaceholder, Param } from '../database/prepared.ts';
+import { type MakePlaceholder, type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
 import type { Tables } from '../database/tables.ts';
 
 export interface JobScope {
@@ -35,44 +35,47 @@ const maxClockSkewMs = 60_000;
  * The filters in use. Boolean filters keep their value, because each value has its own partial index. Of tags the number
  * matters, rounded up: a statement is prepared for each shape, and is kept.
  */
-export type FilterShape = {
+type FilterShape = {
   [Field in keyof Omit<JobFilter, 'tags'>]: JobFilter[Field] extends boolean | undefined ? boolean : true;
 } & { tags?: number };
 
 const tagCounts = [1, 2, 4, maxTags];
 
-export function toFilterShape({ tags = [], ...filter }: JobFilter): FilterShape {
+function toFilterShape({ tags = [], ...filter }: JobFilter): FilterShape {
   const fields = Object.entries(filter).map(([field, value]) => [field, typeof value === 'boolean' ? value : true]);
   const tagCount = tagCounts.find((count) => count >= tags.length);
   return { ...Object.fromEntries(fields), ...(tags.length > 0 ? { tags: tagCount } : {}) };
 }
 
-/** The values of one page: those of the filters, the id next to which it starts, and its size. */
-export interface PageValues extends Omit<JobFilter, 'failed' | 'terminal'> {
+/** The values of the filters, the id next to which a page starts, and its size. */
+interface PageValues extends JobFilter {
   cursor: number;
   limit: number;
 }
 
-export function toPageValues(filter: JobFilter, cursor: number, limit: number): PageValues {
-  const { failed: _failed, terminal: _terminal, ...values } = filter;
-  return { ...values, cursor, limit };
+/** Jobs that match a filter. `id` is the column of the index that is read in order. */
+interface FilteredJobs {
+  jobs(): SelectQueryBuilder<Tables, 'jobs', object>;
+  id: RawBuilder<number>;
 }
 
-/** Builds queries of the jobs that match a filter. `id` is the column of the index that is read in order. */
-export function prepareFilter(
-  db: Db,
-  shape: FilterShape,
-  param: Param<PageValues>,
-  makePlaceholder: MakePlaceholder<PageValues>,
-) {
-  const tags = Array.from({ length: shape.tags ?? 0 }, (_, index) =>
-    // The last tag is repeated for the remaining placeholders.
-    makePlaceholder(({ tags = [] }) => tags[Math.min(index, tags.length - 1)]),
-  ) as string[];
-  return {
-    jobs: () => filteredJobs(db, shape, param, tags),
-    id: sql.ref<number>(readsTagIndex(shape) ? 'jobTags.job' : 'jobs.id'),
-  };
+/** Prepares a query of a page of jobs, once for each set of filters. */
+export function preparePageQuery<Row>(
+  build: (db: Db, filtered: FilteredJobs, param: Param<{ cursor: number; limit: number }>) => Compilable<Row>,
+): (db: Db, filter: JobFilter, cursor: number, limit: number) => Promise<readonly Row[]> {
+  const prepare = prepareByShape((text: string) => {
+    const shape = JSON.parse(text) as FilterShape;
+    return prepareQuery((db, param: Param<PageValues>, makePlaceholder: MakePlaceholder<PageValues>) => {
+      const tags = Array.from({ length: shape.tags ?? 0 }, (_, index) =>
+        // The last tag is repeated for the remaining placeholders.
+        makePlaceholder(({ tags = [] }) => tags[Math.min(index, tags.length - 1)]),
+      ) as string[];
+      const id = sql.ref<number>(readsTagIndex(shape) ? 'jobTags.job' : 'jobs.id');
+      return build(db, { jobs: () => filterJobs(db, shape, param, tags), id }, param);
+    });
+  });
+  return (db, filter, cursor, limit) =>
+    prepare(JSON.stringify(toFilterShape(filter)))(db, { ...filter, cursor, limit });
 }
 
 /** Unfinished and failed jobs are few, and have indexes of their own. */
@@ -80,7 +83,7 @@ function readsTagIndex({ tags, terminal, failed }: FilterShape): boolean {
   return tags !== undefined && terminal !== false && failed !== true;
 }
 
-function filteredJobs(db: Db, shape: FilterShape, param: Param<PageValues>, tags: readonly string[]) {
+function filterJobs(db: Db, shape: FilterShape, param: Param<PageValues>, tags: readonly string[]) {
   let query = readsTagIndex(shape)
     ? taggedJobs(db, shape, param, tags)
     : jobsWithTags(db.selectFrom('jobs'), 'jobs.id', tags);

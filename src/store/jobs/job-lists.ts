@@ -1,15 +1,7 @@
 import { sql } from 'kysely';
 import type { Db } from '../database/handle.ts';
-import { type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
-import {
-  type FilterShape,
-  type JobFilter,
-  type JobScope,
-  type PageValues,
-  prepareFilter,
-  toFilterShape,
-  toPageValues,
-} from './job-filters.ts';
+import { type Param, prepareQuery } from '../database/prepared.ts';
+import { type JobFilter, type JobScope, preparePageQuery } from './job-filters.ts';
 
 export interface JobPage {
   /** The public JSON of the jobs, separated by commas. */
@@ -38,35 +30,30 @@ export async function readJobsVersion(db: Db, owner: string | undefined): Promis
  * database concatenates the jobs, which takes less time than joining them here.
  */
 export async function readJobPage(db: Db, filter: JobFilter, after: number, limit: number): Promise<JobPage> {
-  const select = prepareSelectPage(JSON.stringify(toFilterShape(filter)));
-  const [row] = await select(db, toPageValues(filter, after, limit));
+  const [row] = await selectPage(db, filter, after, limit);
   if (row === undefined) throw new Error('an aggregate query returned no row');
   const { json, last, next } = row;
   return { json: json ?? '', lastId: last ?? undefined, hasMore: next !== null };
 }
 
-const prepareSelectPage = prepareByShape((text: string) => {
-  const shape = JSON.parse(text) as FilterShape;
-  return prepareQuery((db, param: Param<PageValues>, makePlaceholder) => {
-    const { jobs, id } = prepareFilter(db, shape, param, makePlaceholder);
-    const page = jobs()
-      .select(['jobs.id', 'jobs.publicJson as json'])
-      .where(id, '>', param('cursor'))
-      .orderBy(id)
-      .limit(param('limit'));
-    const aggregated = db
-      .selectFrom(page.as('page'))
-      // Both databases aggregate the rows in the order of the subquery.
-      .select(sql<string | null>`string_agg(json, ',')`.as('json'))
-      .select((eb) => eb.fn.max<number | null>('id').as('last'));
-    return db
-      .selectFrom(aggregated.as('aggregated'))
-      .select(['json', 'last'])
-      .select((eb) => [
-        // Ordered, so that the index is used.
-        jobs().select('jobs.id').where(id, '>', eb.ref('aggregated.last')).orderBy(id).limit(1).as('next'),
-      ]);
-  });
+const selectPage = preparePageQuery((db, { jobs, id }, param) => {
+  const page = jobs()
+    .select(['jobs.id', 'jobs.publicJson as json'])
+    .where(id, '>', param('cursor'))
+    .orderBy(id)
+    .limit(param('limit'));
+  const aggregated = db
+    .selectFrom(page.as('page'))
+    // Both databases aggregate the rows in the order of the subquery.
+    .select(sql<string | null>`string_agg(json, ',')`.as('json'))
+    .select((eb) => eb.fn.max<number | null>('id').as('last'));
+  return db
+    .selectFrom(aggregated.as('aggregated'))
+    .select(['json', 'last'])
+    .select((eb) => [
+      // Ordered, so that the index is used.
+      jobs().select('jobs.id').where(id, '>', eb.ref('aggregated.last')).orderBy(id).limit(1).as('next'),
+    ]);
 });
 
 const selectByJobId = prepareQuery((db, param: Param<{ jobId: string }>) =>

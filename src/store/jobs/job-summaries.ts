@@ -1,75 +1,36 @@
 import { sql } from 'kysely';
-import type { JobRequest, Outcome } from '../../domain/jobs/job.ts';
+import type { JobRequest } from '../../domain/jobs/job.ts';
 import type { Db } from '../database/handle.ts';
-import { type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
-import {
-  type FilterShape,
-  type JobFilter,
-  maxPrefixMatches,
-  type PageValues,
-  prepareFilter,
-  selectIdsByPrefix,
-  toFilterShape,
-  toPageValues,
-} from './job-filters.ts';
-
-/** The texts of a job that a search compares. */
-export interface SearchableJob {
-  id: number;
-  jobId: string;
-  title: string;
-  tags: readonly string[];
-}
+import { type JobFilter, maxPrefixMatches, preparePageQuery, selectIdsByPrefix } from './job-filters.ts';
 
 /** Reads the texts of the jobs before a record id, newest first. Each filter has an index, which is read backwards. */
-export async function readSearchableJobs(
-  db: Db,
-  filter: JobFilter,
-  before: number,
-  limit: number,
-): Promise<SearchableJob[]> {
-  const shape = JSON.stringify(toFilterShape(filter));
-  const rows = await selectSearchableJobs(shape)(db, toPageValues(filter, before, limit));
+export async function readSearchableJobs(db: Db, filter: JobFilter, before: number, limit: number) {
+  const rows = await selectSearchableJobs(db, filter, before, limit);
   return rows.map(({ taggedRequest, ...job }) => ({
     ...job,
     tags: taggedRequest === null ? [] : toTags(JSON.parse(taggedRequest)),
   }));
 }
 
-const selectSearchableJobs = prepareByShape((text: string) => {
-  const shape = JSON.parse(text) as FilterShape;
-  return prepareQuery((db, param: Param<PageValues>, makePlaceholder) => {
-    const { jobs, id } = prepareFilter(db, shape, param, makePlaceholder);
-    return (
-      jobs()
-        .select(['jobs.id', 'jobs.jobId', 'jobs.title'])
-        // Most jobs have no tags, and requests are long.
-        .select(sql<string | null>`case when request like '%"tags":[%' then request end`.as('taggedRequest'))
-        .where(id, '<', param('cursor'))
-        .orderBy(id, 'desc')
-        .limit(param('limit'))
-    );
-  });
-});
+const selectSearchableJobs = preparePageQuery((_db, { jobs, id }, param) =>
+  jobs()
+    .select(['jobs.id', 'jobs.jobId', 'jobs.title'])
+    // Most jobs have no tags, and requests are long.
+    .select(sql<string | null>`case when request like '%"tags":[%' then request end`.as('taggedRequest'))
+    .where(id, '<', param('cursor'))
+    .orderBy(id, 'desc')
+    .limit(param('limit')),
+);
 
 /** Whether the ids of so many jobs begin with this text that the `jobIdPrefix` of a filter would miss some. */
 export async function isCommonPrefix(db: Db, prefix: string): Promise<boolean> {
   return (await selectIdsByPrefix(db, prefix, maxPrefixMatches + 1).execute()).length > maxPrefixMatches;
 }
 
-export interface JobSummary {
-  publicJson: string;
-  tags: readonly string[];
-  nodes: number;
-  coresPerNode: number;
-  startedAt: number | null;
-  outcome: Outcome | null;
-  /** The charge minus refunds; null until the job has ended. */
-  chargedSeconds: number | null;
-}
+export type JobSummary = Awaited<ReturnType<typeof readJobSummaries>>[number];
 
 /** Reads jobs with their charges by one query, newest first. */
-export async function readJobSummaries(db: Db, ids: readonly number[]): Promise<JobSummary[]> {
+export async function readJobSummaries(db: Db, ids: readonly number[]) {
   if (ids.length === 0) return [];
   const rows = await db
     .selectFrom('jobs')
@@ -91,7 +52,7 @@ export async function readJobSummaries(db: Db, ids: readonly number[]): Promise<
     .execute();
   return rows.map(({ request, chargedSeconds, refunds, ...row }) => {
     const { nodes, coresPerNode, ...rest } = JSON.parse(request) as JobRequest;
-    // Refunds are negative.
+    // Refunds are negative. A job that has not ended has no charge.
     const charged = chargedSeconds === null ? null : chargedSeconds + Number(refunds ?? 0);
     return { ...row, tags: toTags(rest), nodes, coresPerNode, chargedSeconds: charged };
   });
