@@ -33,8 +33,8 @@ import { createGaugeUpdater } from '../services/systems/update-gauges.ts';
 import { pingDatabase } from '../store/database/database.ts';
 import type { Db } from '../store/database/handle.ts';
 import { findSchemaDifferences } from '../store/database/schema-check.ts';
-import { countDelayedJobs } from '../store/jobs/delayed-jobs.ts';
 import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
+import { countDelayedJobs } from '../store/systems/backlog.ts';
 import { updatePoolGauges } from './database-metrics.ts';
 import type { Dependencies } from './dependencies.ts';
 

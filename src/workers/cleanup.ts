@@ -2,7 +2,7 @@ import { doctorJobPrefix } from '../domain/jobs/job.ts';
 import { msPerHour } from '../domain/units.ts';
 import type { Spool } from '../files/spool/spool.ts';
 import type { Db } from '../store/database/handle.ts';
-import { findInputJobs, listJobsWithUnneededFiles } from '../store/jobs/job-queue.ts';
+import { findInputJobs, listJobsWithUnneededFiles } from '../store/jobs/inputs.ts';
 import type { SystemDeps } from './jobs/system-deps.ts';
 import { type Loop, startLoop } from './loop.ts';
 

@@ -5,7 +5,7 @@ import type { HpcSystem } from '../../domain/systems/system.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { type EventRecord, listJobEvents } from '../../store/events/events.ts';
 import type { JobRecord } from '../../store/jobs/jobs.ts';
-import { getJobCharges, type JobCharges } from '../../store/ledger/job-charges.ts';
+import { getJobCharges, type JobCharges } from '../../store/ledger/ledger.ts';
 import { type Owner, type PathScope, requireSystem, type Systems } from '../scope.ts';
 import { requireJob } from './find-job.ts';
 

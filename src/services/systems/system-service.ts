@@ -2,7 +2,7 @@ import { publicSystem, type SystemFields } from '../../contract/system.ts';
 import { publicDetails, type StorageProblem, withDelayedJobs } from '../../domain/systems/health.ts';
 import type { Isolation } from '../../domain/systems/isolation.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
-import { countDelayedJobs } from '../../store/jobs/delayed-jobs.ts';
+import { countDelayedJobs } from '../../store/systems/backlog.ts';
 import { countUnfinishedJobs, listSystems, type SystemRecord, setSystemPause } from '../../store/systems/systems.ts';
 import { executeAdminAction } from '../accounting/admin-actions.ts';
 import type { IdempotentRequest } from '../idempotency.ts';

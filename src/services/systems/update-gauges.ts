@@ -2,8 +2,8 @@ import { withDelayedJobs } from '../../domain/systems/health.ts';
 import { msPerMinute } from '../../domain/units.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { Db } from '../../store/database/handle.ts';
-import { countDelayedJobs } from '../../store/jobs/delayed-jobs.ts';
 import {
+  countDelayedJobs,
   countJobsByState,
   countPendingDeliveries,
   type JobGroup,

@@ -250,6 +250,7 @@ export interface Tables {
     hpc: string;
     projectName: string;
     request: string;
+    /** Seconds charged for each second of runtime. */
     units: number;
     inputSha256: string | null;
     inputBytes: number;
@@ -261,6 +262,7 @@ export interface Tables {
     startedAt: number | null;
     endedAt: number | null;
     elapsedSeconds: number | null;
+    /** The engine's id of the job; null before its submission is recorded. */
     engineRef: string | null;
     acceptedAt: number;
     /** When the dispatcher should try to submit the job next. */

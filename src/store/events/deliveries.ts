@@ -1,7 +1,5 @@
 import type { Db, Tx } from '../database/handle.ts';
 
-export type DeliveryRecord = Awaited<ReturnType<typeof listDeliveries>>[number];
-
 function selectDeliveries(db: Db, webhookId: number) {
   return db
     .selectFrom('deliveries')

@@ -128,8 +128,6 @@ export async function listJobEvents(db: Db, job: number): Promise<EventRecord[]>
 }
 
 /** The `seq` of a user's last event and last expired event. */
-export type EventRange = Awaited<ReturnType<typeof getEventRange>>;
-
 export async function getEventRange(db: Db, userId: string) {
   return await db
     .selectFrom('users')

@@ -3,6 +3,7 @@ import { chunks } from '../../domain/chunks.ts';
 import type { JobState } from '../../domain/jobs/job.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { prepareQuery } from '../database/prepared.ts';
+import type { Row } from '../database/tables.ts';
 import { type JobRecord, toJobRecord } from './jobs.ts';
 
 export const dispatchableStates: JobState[] = ['accepted', 'submitting'];
@@ -138,6 +139,21 @@ export async function postponeJob(
     .execute();
 }
 
+/**
+ * Records why a job cannot be submitted to its system. `updateStatus` clears that when the job is submitted or ends.
+ * Returns true if nothing was recorded before.
+ */
+export async function setDelay(tx: Tx, id: number, { at, reason }: { at: number; reason: string }): Promise<boolean> {
+  const row = await tx
+    .updateTable('jobs')
+    .set((eb) => ({ delayedAt: eb.fn.coalesce('delayedAt', eb.val(at)), delayReason: reason }))
+    .where('id', '=', id)
+    .where('state', 'in', dispatchableStates)
+    .returning('delayedAt')
+    .executeTakeFirst();
+  return row?.delayedAt === at;
+}
+
 /** Lets the dispatcher resubmit a queued job that its engine lost. Returns false if the job has changed. */
 export async function requeueJob(tx: Tx, jobId: string, engineRef: string, now: number): Promise<boolean> {
   const row = await tx
@@ -151,10 +167,7 @@ export async function requeueJob(tx: Tx, jobId: string, engineRef: string, now: 
   return row !== undefined;
 }
 
-export interface UnfinishedJob {
-  state: JobState;
-  engineRef: string | null;
-}
+export type UnfinishedJob = Pick<Row<'jobs'>, 'state' | 'engineRef'>;
 
 /** Lists the unfinished jobs of a system by job id, with only the columns that each poll needs. */
 export async function listUnfinishedJobs(db: Db, hpc: string): Promise<Map<string, UnfinishedJob>> {
@@ -191,22 +204,11 @@ function selectUnfinished(db: Db, hpc: string) {
   return db.selectFrom('jobs').select(columns).where('hpc', '=', hpc).where(isUnfinished);
 }
 
-/** A running job, with its hold on space, the accounts of the hold, and what these have left. */
-export interface RunningJob {
-  id: number;
-  jobId: string;
-  heldBytes: number;
-  spacePool: number;
-  spacePoolLeft: number;
-  spaceCap: number;
-  spaceCapLeft: number;
-}
-
 /**
  * Lists the running jobs of a system that nobody has asked to cancel. One statement reads the jobs and the accounts, so
  * that the files of a job which ends at the same time count once: as those of a running job, or in the accounts.
  */
-export async function listRunningJobs(db: Db, hpc: string): Promise<RunningJob[]> {
+export async function listRunningJobs(db: Db, hpc: string) {
   return await db
     .selectFrom('jobs')
     .innerJoin('holds', 'holds.job', 'jobs.id')
@@ -270,49 +272,6 @@ export async function listOwnersOfCancelledSubmissions(db: Db, hpc: string): Pro
 const selectToCancel = prepareQuery((db) =>
   db.selectFrom('jobs').select(['id', 'jobId', 'hpc', 'owner', 'state']).where(mustCancel),
 );
-
-/** Returns the given jobs whose files are not needed: deleted jobs, jobs that ended before submission, unknown jobs. */
-export async function listJobsWithUnneededFiles(db: Db, jobIds: readonly string[]): Promise<string[]> {
-  const needed = new Set<string>();
-  for (const chunk of chunks(jobIds)) {
-    const rows = await db
-      .selectFrom('jobs')
-      .select('jobId')
-      .where('jobId', 'in', chunk)
-      .where('state', '<>', 'deleted')
-      .where((eb) => eb.or([eb('state', '<>', 'ended'), eb('engineRef', 'is not', null)]))
-      .execute();
-    for (const row of rows) needed.add(row.jobId);
-  }
-  return jobIds.filter((jobId) => !needed.has(jobId));
-}
-
-/** Returns which of the given jobs exist, and which of them still need their zip. */
-export async function findInputJobs(db: Db, jobIds: readonly string[]) {
-  const existing = new Set<string>();
-  const needingInput = new Set<string>();
-  for (const chunk of chunks(jobIds)) {
-    const rows = await db.selectFrom('jobs').select(['jobId', 'state']).where('jobId', 'in', chunk).execute();
-    for (const { jobId, state } of rows) {
-      existing.add(jobId);
-      if (dispatchableStates.includes(state)) needingInput.add(jobId);
-    }
-  }
-  return { existing, needingInput };
-}
-
-/** The jobs that need a zip of the spool: they have one, it is not in the database, and no engine has received it. */
-export async function listJobsWithSpooledZip(db: Db): Promise<{ jobId: string; state: JobState }[]> {
-  return await db
-    .selectFrom('jobs')
-    .leftJoin('inputs', 'inputs.job', 'jobs.id')
-    .select(['jobId', 'state'])
-    .where('state', 'in', dispatchableStates)
-    .where('inputSha256', 'is not', null)
-    .where('inputs.job', 'is', null)
-    .orderBy('jobs.id')
-    .execute();
-}
 
 /** Counts a try that another instance may have made: the dispatcher asks the engine for a job after its first try. */
 export async function countPossibleTry(db: Db): Promise<void> {

@@ -12,29 +12,13 @@ import { insertRows, type Param, prepareQuery } from '../database/prepared.ts';
 import type { Row } from '../database/tables.ts';
 import { type NewEvent, queueDeliveries, recipientColumns, toEventRow } from '../events/events.ts';
 
-export interface JobRecord {
-  id: number;
-  jobId: string;
-  owner: string;
+export type JobRecord = Omit<Row<'jobs'>, 'request' | 'cancelRequestedBy'> & {
   project: { id: number; hpc: string; name: string };
   request: JobRequest;
   status: JobStatus;
-  /** Seconds charged for each second of runtime. */
-  units: number;
   hasInput: boolean;
-  acceptedAt: number;
-  /** When the dispatcher should try to submit the job next. */
-  dueAt: number;
-  tries: number;
-  /** The engine's id of the job; null before its submission is recorded. */
-  engineRef: string | null;
-  /** When the cancellation was first requested. */
-  cancelRequestedAt: number | null;
   cancelRequestedBy: CancelRequester | null;
-  publicJson: string;
-  /** The span of its submission, as a W3C `traceparent`; null without tracing. */
-  traceParent: string | null;
-}
+};
 
 /** The public JSON of a job, and the columns copied from it for filters. */
 export interface PublicJobColumns {
@@ -54,7 +38,7 @@ export interface NewJob {
   /** The zip; its content is null if it is a file in the spool. */
   input: { sha256: string; bytes: number; unpackedBytes: number; content: Buffer | null } | null;
   acceptedAt: number;
-  /** See `JobRecord`. */
+  /** The span of its submission, as a W3C `traceparent`. */
   traceParent?: string | null;
 }
 
@@ -202,22 +186,12 @@ type JobRow = Row<'jobs'>;
 
 export function toJobRecord(row: JobRow): JobRecord {
   return {
-    id: row.id,
-    jobId: row.jobId,
-    owner: row.owner,
+    ...row,
     project: { id: row.projectId, hpc: row.hpc, name: row.projectName },
     request: JSON.parse(row.request) as JobRequest,
     status: toJobStatus(row),
-    units: row.units,
     hasInput: row.inputSha256 !== null,
-    acceptedAt: row.acceptedAt,
-    dueAt: row.dueAt,
-    tries: row.tries,
-    engineRef: row.engineRef,
-    cancelRequestedAt: row.cancelRequestedAt,
     cancelRequestedBy: toCancelRequester(row),
-    publicJson: row.publicJson,
-    traceParent: row.traceParent,
   };
 }
 

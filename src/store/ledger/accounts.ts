@@ -114,14 +114,18 @@ const selectForUpdate = prepareQuery((db, param: Param<{ accountId: number }>) =
   return db.backend.dialect.locksRows ? account.forNoKeyUpdate() : account;
 });
 
-/** Changes the balance of an account, and returns the changed account. It stays locked until the commit. */
-export async function applyMovement(tx: Tx, accountId: number, movement: Partial<Movement>): Promise<Account> {
-  const [account] = await updateBalance(tx, { accountId, ...zeroMovement, ...movement });
+/** A change of a balance, and of the number of open holds. */
+type AccountChange = Movement & Pick<Account, 'openHolds'>;
+const noChange: AccountChange = { ...zeroMovement, openHolds: 0 };
+
+/** Changes an account, and returns the changed account. It stays locked until the commit. */
+export async function applyMovement(tx: Tx, accountId: number, change: Partial<AccountChange>): Promise<Account> {
+  const [account] = await updateBalance(tx, { accountId, ...noChange, ...change });
   if (account === undefined) throw new Error(`there is no account ${accountId}`);
   return account;
 }
 
-const updateBalance = prepareQuery((db, param: Param<Movement & { accountId: number }>) =>
+const updateBalance = prepareQuery((db, param: Param<AccountChange & { accountId: number }>) =>
   buildBalanceUpdate(db, param).returningAll(),
 );
 
@@ -135,14 +139,15 @@ export async function applyMovementIfAvailable(
   movement: Partial<Movement>,
   amount: number,
 ): Promise<Account | undefined> {
-  const [account] = await updateBalanceIfAvailable(tx, { accountId, ...zeroMovement, ...movement, amount });
+  const [account] = await updateBalanceIfAvailable(tx, { accountId, ...noChange, ...movement, amount });
   return account;
 }
 
-const updateBalanceIfAvailable = prepareQuery((db, param: Param<Movement & { accountId: number; amount: number }>) =>
-  buildBalanceUpdate(db, param)
-    .where((eb) => eb(availableAmount(eb), '>=', param('amount')))
-    .returningAll(),
+const updateBalanceIfAvailable = prepareQuery(
+  (db, param: Param<AccountChange & { accountId: number; amount: number }>) =>
+    buildBalanceUpdate(db, param)
+      .where((eb) => eb(availableAmount(eb), '>=', param('amount')))
+      .returningAll(),
 );
 
 export interface Amounts {
@@ -181,25 +186,6 @@ const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof Accoun
     .returningAll();
 });
 
-/** Releases the amount of one hold on an account, and returns the changed account. It stays locked until the commit. */
-export async function releaseHold(tx: Tx, accountId: number, held: number): Promise<Account> {
-  const [account] = await updateReleasedHold(tx, { accountId, held });
-  if (account === undefined) throw new Error(`there is no account ${accountId}`);
-  return account;
-}
-
-const updateReleasedHold = prepareQuery((db, param: Param<{ accountId: number; held: number }>) =>
-  db
-    .updateTable('accounts')
-    .set((eb) => ({
-      held: eb('held', '-', param('held')),
-      openHolds: eb('openHolds', '-', 1),
-      version: eb('version', '+', 1),
-    }))
-    .where('id', '=', param('accountId'))
-    .returningAll(),
-);
-
 /** Locks time before space, and the pool before the cap. All transactions use this order, so that they do not deadlock. */
 function selectLockedInOrder(db: Db, ids: readonly number[]) {
   const accounts = db
@@ -217,7 +203,7 @@ export function availableAmount(eb: ExpressionBuilder<Tables, 'accounts'>) {
   return eb(eb.ref('granted'), '-', eb.parens(unavailable));
 }
 
-function buildBalanceUpdate(db: Db, param: Param<Movement & { accountId: number }>) {
+function buildBalanceUpdate(db: Db, param: Param<AccountChange & { accountId: number }>) {
   return db
     .updateTable('accounts')
     .set((eb) => ({
@@ -225,6 +211,7 @@ function buildBalanceUpdate(db: Db, param: Param<Movement & { accountId: number 
       held: eb('held', '+', param('held')),
       posted: eb('posted', '+', param('posted')),
       overrun: eb('overrun', '+', param('overrun')),
+      openHolds: eb('openHolds', '+', param('openHolds')),
       version: eb('version', '+', 1),
     }))
     .where('id', '=', param('accountId'));

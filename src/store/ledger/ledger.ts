@@ -15,7 +15,6 @@ import {
   holdIfAvailable,
   insertEntries,
   lockAccount,
-  releaseHold,
   toEntryRows,
 } from './accounts.ts';
 import { addMonthlyUsage } from './monthly-usage.ts';
@@ -123,7 +122,7 @@ export async function settle(
     [hold.spaceCap, hold.spaceBytes, used.spaceBytes],
   ] as const;
   for (const [accountId, held, amount] of settlements) {
-    const released = await releaseHold(tx, accountId, held);
+    const released = await applyMovement(tx, accountId, { held: -held, openHolds: -1 });
     const usage = splitUsage(released, amount);
     const account = amount === 0 ? released : await applyMovement(tx, accountId, usage);
     const kind = amount === 0 ? 'release' : 'charge';
@@ -162,4 +161,30 @@ export async function reverseUsage(tx: Tx, accountId: number, amount: number, de
 
 export async function getHold(db: Db, job: JobId) {
   return await db.selectFrom('holds').selectAll().where('job', '=', job.id).executeTakeFirstOrThrow();
+}
+
+/** The hold, the charge and the refunds of a job in seconds. */
+export type JobCharges = Awaited<ReturnType<typeof getJobCharges>>;
+
+export async function getJobCharges(db: Db, job: JobId) {
+  const hold = await getHold(db, job);
+  const resolution = await db
+    .selectFrom('resolutions')
+    .select(['timeSeconds', 'spaceBytes', 'rule'])
+    .where('holdId', '=', hold.id)
+    .executeTakeFirst();
+  const refunds = await db
+    .selectFrom('entries')
+    .select(['at', 'posted', 'overrun', 'reason'])
+    .where('job', '=', job.id)
+    .where('accountId', '=', hold.timeCap)
+    .where('kind', '=', 'refund')
+    .orderBy('id')
+    .execute();
+  return {
+    heldSeconds: hold.timeSeconds,
+    /** Null before the job has ended. */
+    resolution: resolution ?? null,
+    refunds: refunds.map(({ at, posted, overrun, reason }) => ({ at, reason, seconds: -(posted + overrun) })),
+  };
 }

@@ -6,17 +6,8 @@ import type { Row } from '../database/tables.ts';
 import { inSnapshot } from '../database/transaction.ts';
 import { type Account, type EntryDetails, poolHolder } from './accounts.ts';
 
-export interface UsageRecord {
-  user: string;
-  hpc: string;
-  project: string;
-  /** `YYYY-MM`, UTC. */
-  month: string;
-  /** The number of jobs that ended. */
-  jobs: number;
-  /** The used time, less refunds. */
-  timeSeconds: number;
-}
+/** The jobs of a user that ended in a month, in one project, and their used time less refunds. */
+export type UsageRecord = Awaited<ReturnType<ReturnType<typeof selectUsage>['execute']>>[number];
 
 /** Adds an entry about the use of an account to the sums of its month. Only the time of users is summed up. */
 export async function addMonthlyUsage(
@@ -55,22 +46,22 @@ const upsertUsage = prepareQuery((db, param: Param<Row<'monthlyUsage'>>) =>
 
 /** Lists the usage of a user, ordered by month, system and project. */
 export async function listUsageOfUser(db: Db, userId: string): Promise<UsageRecord[]> {
-  return (await selectUsage(db).where('userId', '=', userId).execute()).map(toUsageRecord).sort(compareUsage);
+  return (await selectUsage(db).where('userId', '=', userId).execute()).sort(compareUsage);
 }
 
 const rowsPerRead = 1000;
 
 /**
  * Lists the usage of all users, in all projects or in one, as of one time, ordered by month, system, project and user. Each
- * batch is of one month and project. SQLite reads synchronously, so other requests are handled between two reads. All is read before anything is sent:
- * a slow client must not keep a transaction open.
+ * batch is of one month and project. SQLite reads synchronously, so other requests are handled between two reads. All is
+ * read before anything is sent: a slow client must not keep a transaction open.
  */
 export async function listUsageOfAllUsers(db: Db, projectId?: number): Promise<UsageRecord[][]> {
   const batches: UsageRecord[][] = [];
   await inSnapshot(db, async (snapshot) => {
     for await (const rows of readUsage(snapshot, projectId)) {
       let batch: UsageRecord[] = [];
-      for (const record of rows.map(toUsageRecord)) {
+      for (const record of rows) {
         const [first] = batch;
         if (first === undefined || compareUsage(first, record) !== 0) {
           batch = [];
@@ -84,63 +75,38 @@ export async function listUsageOfAllUsers(db: Db, projectId?: number): Promise<U
   return batches.sort(([a], [b]) => (a === undefined || b === undefined ? 0 : compareUsage(a, b)));
 }
 
-type UsageRow = Awaited<ReturnType<ReturnType<typeof selectUsage>['execute']>>[number];
-
 /** Reads the rows by month, project and user. User ids are digits, which all collations order alike. */
-async function* readUsage(db: Db, projectId: number | undefined): AsyncGenerator<readonly UsageRow[]> {
-  for (let after: UsageKey | undefined = { month: '', projectId: 0, userId: '' }; after !== undefined; ) {
-    const rows: readonly UsageRow[] =
-      projectId === undefined
-        ? await selectUsageAfter(db, after)
-        : await selectProjectUsageAfter(db, { ...after, projectId });
+async function* readUsage(db: Db, projectId: number | undefined): AsyncGenerator<UsageRecord[]> {
+  let after: Pick<UsageRecord, 'month' | 'projectId' | 'user'> = { month: '', projectId: 0, user: '' };
+  for (;;) {
+    const rows: UsageRecord[] = await selectUsage(db)
+      .where((eb) =>
+        projectId === undefined
+          ? eb(eb.refTuple('month', 'projectId', 'userId'), '>', eb.tuple(after.month, after.projectId, after.user))
+          : eb.and([
+              eb('projectId', '=', projectId),
+              eb(eb.refTuple('month', 'userId'), '>', eb.tuple(after.month, after.user)),
+            ]),
+      )
+      .orderBy('month')
+      .orderBy('projectId')
+      .orderBy('userId')
+      .limit(rowsPerRead)
+      .execute();
     yield rows;
-    const last = rows.length < rowsPerRead ? undefined : rows.at(-1);
-    after = last && { month: last.month, projectId: last.projectId, userId: last.userId };
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < rowsPerRead) return;
+    after = last;
     await setImmediate();
   }
 }
-
-type UsageKey = { month: string; projectId: number; userId: string };
-
-const selectUsageAfter = prepareQuery((db, param: Param<UsageKey>) =>
-  selectUsage(db)
-    .where((eb) =>
-      eb(
-        eb.refTuple('month', 'projectId', 'userId'),
-        '>',
-        eb.tuple(param('month'), param('projectId'), param('userId')),
-      ),
-    )
-    .orderBy('month')
-    .orderBy('projectId')
-    .orderBy('userId')
-    .limit(rowsPerRead),
-);
-
-const selectProjectUsageAfter = prepareQuery((db, param: Param<UsageKey>) =>
-  selectUsage(db)
-    .where('projectId', '=', param('projectId'))
-    .where((eb) => eb(eb.refTuple('month', 'userId'), '>', eb.tuple(param('month'), param('userId'))))
-    .orderBy('month')
-    .orderBy('userId')
-    .limit(rowsPerRead),
-);
 
 function selectUsage(db: Db) {
   return db
     .selectFrom('monthlyUsage')
     .innerJoin('projects', 'projects.id', 'monthlyUsage.projectId')
-    .select(['month', 'projectId', 'userId', 'hpc', 'name', 'jobs', 'timeSeconds']);
+    .select(['month', 'projectId', 'userId as user', 'hpc', 'name as project', 'jobs', 'timeSeconds']);
 }
-
-const toUsageRecord = ({ userId, hpc, name, month, jobs, timeSeconds }: UsageRow): UsageRecord => ({
-  user: userId,
-  hpc,
-  project: name,
-  month,
-  jobs,
-  timeSeconds,
-});
 
 /** By month, system and project. Not by the database, whose order depends on its collation. */
 function compareUsage(a: UsageRecord, b: UsageRecord): number {

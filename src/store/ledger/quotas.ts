@@ -1,7 +1,6 @@
 import { type AccountBalance, zeroMovement } from '../../domain/accounting/settlement.ts';
 import type { Db } from '../database/handle.ts';
 import { type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
-import type { Resource } from '../database/tables.ts';
 import { poolHolder } from './accounts.ts';
 import { isCurrentPeriod } from './periods.ts';
 
@@ -25,29 +24,14 @@ export async function findQuotas(db: Db, filter: QuotaFilter, now: number): Prom
   return toQuotas(await readQuotaRows(db, filter, now));
 }
 
-/** An account of space, or of time in the current period. */
-export interface CurrentAccount extends AccountBalance {
-  /** The user of a cap; empty for a pool. */
-  holder: string;
-  resource: Resource;
-  /** The period; null for space. */
-  startsAt: number | null;
-  endsAt: number | null;
-}
+/** An account of space, or of time in the current period. The times of a period are null for space. */
+export type CurrentAccount = Awaited<ReturnType<typeof listProjectAccounts>>[number];
 
 /** One account of a quota. */
-export interface QuotaRow extends CurrentAccount {
-  id: number;
-  userId: string;
-  projectId: number;
-  hpc: string;
-  name: string;
-  account: number;
-  version: number;
-}
+export type QuotaRow = Awaited<ReturnType<typeof readQuotaRows>>[number];
 
 /** Reads the current accounts of quotas by one query. */
-export async function readQuotaRows(db: Db, filter: QuotaFilter, now: number): Promise<QuotaRow[]> {
+export async function readQuotaRows(db: Db, filter: QuotaFilter, now: number) {
   const shape = Object.keys(filter).sort().join(' ');
   const rows = await selectQuotaRows(shape)(db, { ...filter, now });
   return rows.filter((row) => isCurrentPeriod(row, now));
@@ -102,7 +86,7 @@ const selectQuotaRows = prepareByShape((shape: string) =>
 );
 
 /** Lists the pools of a project and the caps of all its members. The pools are first. */
-export async function listProjectAccounts(db: Db, projectId: number, now: number): Promise<CurrentAccount[]> {
+export async function listProjectAccounts(db: Db, projectId: number, now: number) {
   const accounts = await db
     .selectFrom('accounts')
     .leftJoin('periods', 'periods.id', 'accounts.periodId')

@@ -1,27 +1,18 @@
 import { sql } from 'kysely';
 import type { Db } from '../database/handle.ts';
-import type { EntryKind, Resource } from '../database/tables.ts';
+import type { Resource } from '../database/tables.ts';
 
 /** A ledger entry of a statement, in seconds or bytes. */
-export interface MovementRecord {
-  id: number;
-  at: number;
-  kind: EntryKind;
-  /** The change of the available amount. */
-  change: number;
-  /** The amount that was used; negative if it was refunded or freed. */
-  used: number;
-  jobId: string | null;
-  actor: string;
-  reason: string;
-}
+export type MovementRecord = Awaited<ReturnType<typeof listMovements>>[number];
 
 export interface StatementRange {
   from: number;
   to: number;
 }
 
+/** The change of the available amount. */
 const change = sql<number>`entries.granted - entries.held - entries.posted - entries.overrun`;
+/** The amount that was used; negative if it was refunded or freed. */
 const used = sql<number>`entries.posted + entries.overrun`;
 /** A grant for a future period takes effect when the period begins. */
 const effectiveAt = sql<number>`
@@ -35,7 +26,7 @@ interface Caps {
 }
 
 /** Lists the movements of a user's caps in order. */
-export async function listMovements(db: Db, caps: Caps, { from, to }: StatementRange): Promise<MovementRecord[]> {
+export async function listMovements(db: Db, caps: Caps, { from, to }: StatementRange) {
   return await selectEntries(db, caps)
     .leftJoin('jobs', 'jobs.id', 'entries.job')
     .select(['entries.id', effectiveAt.as('at'), 'entries.kind', 'jobs.jobId', 'entries.actor', 'entries.reason'])

@@ -1,7 +1,7 @@
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { JobState } from '../../domain/jobs/job.ts';
 import type { Db } from '../database/handle.ts';
-import type { Tables } from '../database/tables.ts';
+import type { Row } from '../database/tables.ts';
 import { inSnapshot } from '../database/transaction.ts';
 import { isUnfinished } from '../jobs/job-queue.ts';
 import { findJobState } from '../jobs/jobs.ts';
@@ -36,10 +36,8 @@ export async function verifyLedger(db: Db): Promise<LedgerVerification> {
   });
 }
 
-type Hold = Selectable<Tables['holds']>;
-
 /** There are as many as unfinished jobs. */
-async function listOpenHolds(db: Db): Promise<Hold[]> {
+async function listOpenHolds(db: Db): Promise<Row<'holds'>[]> {
   return await db
     .selectFrom('holds')
     .selectAll()
@@ -49,7 +47,7 @@ async function listOpenHolds(db: Db): Promise<Hold[]> {
     .execute();
 }
 
-function checkHeldEqualsOpenHolds(accounts: readonly Selectable<Tables['accounts']>[], openHolds: readonly Hold[]) {
+function checkHeldEqualsOpenHolds(accounts: readonly Row<'accounts'>[], openHolds: readonly Row<'holds'>[]) {
   const sums = new Map<number, { amount: number; holds: number }>();
   for (const hold of openHolds) {
     const { timePool, timeCap, spacePool, spaceCap, timeSeconds, spaceBytes } = hold;
@@ -97,7 +95,7 @@ async function checkPoolsCoverCaps(db: Db): Promise<string[]> {
 }
 
 /** Every job has a hold. The open holds are those of the unfinished jobs. */
-async function checkEndedJobsAreSettled(db: Db, openHolds: readonly Hold[]): Promise<string[]> {
+async function checkEndedJobsAreSettled(db: Db, openHolds: readonly Row<'holds'>[]): Promise<string[]> {
   const unfinished = await db.selectFrom('jobs').select('id').where(isUnfinished).execute();
   const open = new Set(openHolds.map(({ job }) => job));
   const expected = new Set(unfinished.map(({ id }) => id));

@@ -10,9 +10,8 @@ import { type AuditVerification, verifyAudit } from '../identity/verify-audit.ts
 import { countPossibleTry } from '../jobs/job-queue.ts';
 import { type LedgerVerification, verifyLedger } from '../ledger/verify-ledger.ts';
 import { releaseAllLeases } from '../systems/leases.ts';
-import { copyTables, countRows, digestTables } from './copy-tables.ts';
+import { copyTables, countRows, digestTables, findDifferentTables, type TableDigests } from './copy-tables.ts';
 import { clearDataFolderId } from './data-folder.ts';
-import { findDifferentTables, type TableDigests } from './table-digests.ts';
 
 /**
  * A snapshot is one SQLite file with the state of either database at one time. So a backup of one kind of database can be

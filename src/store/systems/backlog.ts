@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { JobState } from '../../domain/jobs/job.ts';
+import type { DelayedJobs } from '../../domain/systems/health.ts';
 import type { Db } from '../database/handle.ts';
 import type { Resource } from '../database/tables.ts';
 import { isUnfinished } from '../jobs/job-queue.ts';
@@ -50,4 +51,25 @@ export async function listLeaseHolders(db: Db): Promise<{ name: string; holder: 
     select name, case when expires_at > ${sql.raw(db.backend.dialect.currentTimeMs)} then holder end as holder
     from leases`.execute(db);
   return rows;
+}
+
+/** Counts the delayed jobs of each system that has any. Uses the index `jobs_delayed`: such jobs are few. */
+export async function countDelayedJobs(db: Db): Promise<Map<string, DelayedJobs>> {
+  const rows = await db
+    .selectFrom('jobs')
+    .select((eb) => [
+      'hpc',
+      eb.fn.countAll().as('count'),
+      eb.fn.min('delayedAt').as('since'),
+      eb.fn.max('delayReason').as('reason'),
+    ])
+    .where('delayedAt', 'is not', null)
+    .groupBy('hpc')
+    .execute();
+  return new Map(
+    rows.map(({ hpc, count, since, reason }) => [
+      hpc,
+      { count: Number(count), since: Number(since), reason: reason ?? '' },
+    ]),
+  );
 }

@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import Sqlite from 'better-sqlite3';
 import { createWorkspaces } from '../../../src/files/workspaces/workspaces.ts';
 import { writeZip } from '../../../src/files/zip/zip-writer.ts';
-import { lockDataFolder } from '../../../src/store/maintenance/instance-lock.ts';
+import { lockDataFolder } from '../../../src/store/maintenance/data-folder.ts';
 import { temporaryFolder } from '../temporary.ts';
 import { jobId, measureBytes, openWorkspace } from './reader-setup.ts';
 

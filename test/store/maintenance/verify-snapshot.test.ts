@@ -16,8 +16,8 @@ import { after, before, describe, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { backupName, removeOldBackups } from '../../../src/store/maintenance/backup-folder.ts';
+import { createTableDigest, findDifferentTables } from '../../../src/store/maintenance/copy-tables.ts';
 import { takeSnapshot, verifySnapshot } from '../../../src/store/maintenance/snapshot.ts';
-import { createTableDigest, findDifferentTables } from '../../../src/store/maintenance/table-digests.ts';
 import { postgresTest } from '../../support/database.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 

@@ -6,7 +6,7 @@ import { copyDurably, linkZips, zipPath } from '../../../files/spool/copy-spool.
 import type { Spool } from '../../../files/spool/spool.ts';
 import { openDatabase } from '../../../store/database/database.ts';
 import type { Db } from '../../../store/database/handle.ts';
-import { listJobsWithSpooledZip } from '../../../store/jobs/job-queue.ts';
+import { listJobsWithSpooledZip } from '../../../store/jobs/inputs.ts';
 import { takeSnapshot } from '../../../store/maintenance/snapshot.ts';
 
 const stagingPrefix = 'backup-';

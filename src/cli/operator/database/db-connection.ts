@@ -5,7 +5,7 @@ import type { Config } from '../../../config/schema.ts';
 import { BursarError } from '../../../domain/errors.ts';
 import { checkServer, connectDatabase, type DatabaseSettings } from '../../../store/database/database.ts';
 import type { Db } from '../../../store/database/handle.ts';
-import { lockDataFolder } from '../../../store/maintenance/instance-lock.ts';
+import { lockDataFolder } from '../../../store/maintenance/data-folder.ts';
 
 /** Throws if there is no SQLite database. A connection would create an empty one in a folder that was named by mistake. */
 export function requireDatabase(config: Config, url: string): void {
