@@ -1,7 +1,11 @@
+import { changeGrants } from '../src/services/accounting/grants.ts';
+import { openPeriod } from '../src/services/accounting/periods.ts';
 import type { Actor } from '../src/services/identity/actor.ts';
+import { closeProject } from '../src/services/identity/projects.ts';
+import { disableUser, enableUser } from '../src/services/identity/users.ts';
+import type { ServiceDeps } from '../src/services/service-deps.ts';
 import { type Action, administrator as administratorId } from './plan.ts';
 import { reasonOf, toActor, toCode, toKey } from './requests.ts';
-import type { Services } from './server.ts';
 import { record } from './trace.ts';
 import type { ClientLog, Command } from './users.ts';
 import { databaseTime, randomNumber, sleep } from './virtual-time.ts';
@@ -13,14 +17,14 @@ const retryMs = 5000;
 /** `send` repeats a request until it is answered. */
 export function createAdministrator(
   log: ClientLog,
-  send: (user: string, work: (services: Services) => Promise<unknown>) => Promise<unknown>,
+  send: (user: string, work: (services: ServiceDeps) => Promise<unknown>) => Promise<unknown>,
 ) {
   /** The action that has disabled a user, until it begins to enable them. */
   let disabling: (Action & { kind: 'disable user' }) | null = null;
   let lastDisabling: Promise<void> = Promise.resolve();
 
   /** Runs an administrative command. A conflict is an answer too. */
-  async function command(action: Command, work: (services: Services) => Promise<unknown>): Promise<void> {
+  async function command(action: Command, work: (services: ServiceDeps) => Promise<unknown>): Promise<void> {
     try {
       await send(administrator.userId, work);
       log.commands.set(reasonOf(action), action);
@@ -34,22 +38,17 @@ export function createAdministrator(
 
   async function administrate(action: Action): Promise<void> {
     const reason = reasonOf(action);
-    const toCommand = <Body>(body: Body) => ({
-      actor: administrator,
-      key: reason,
-      target: action.kind,
-      body: { ...body, reason },
-    });
+    const request = { actor: administrator, idempotency: toKey(action) };
     switch (action.kind) {
       case 'grant': {
-        const body = { kind: 'top_up', resource: 'time', amount: action.amount, source: 'new' } as const;
-        return await command(action, ({ admin }) => admin.changeCap(main, action.user, toCommand(body)));
+        const { user, amount } = action;
+        const change = { kind: 'top_up', user, resource: 'time', amount, source: 'new', reason } as const;
+        return await command(action, (services) => changeGrants(services, main, change, request));
       }
       case 'transfer': {
         const { from, to, amount } = action;
-        return await command(action, ({ admin }) =>
-          admin.transfer(main, toCommand({ from, to, resource: 'time' as const, amount })),
-        );
+        const change = { kind: 'transfer', from, to, resource: 'time', amount, reason } as const;
+        return await command(action, (services) => changeGrants(services, main, change, request));
       }
       case 'refund': {
         const jobIds = log.submissions.flatMap(({ answer, project, exitCode }) =>
@@ -57,16 +56,19 @@ export function createAdministrator(
         );
         const jobId = jobIds[Math.floor(randomNumber() * jobIds.length)];
         if (jobId === undefined) return;
-        const body = { job_id: jobId, amount: action.amount };
-        return await command({ ...action, refundedJobId: jobId }, ({ admin }) => admin.refund(main, toCommand(body)));
+        const change = { kind: 'refund', job_id: jobId, amount: action.amount, reason } as const;
+        const refund = { ...action, refundedJobId: jobId };
+        return await command(refund, (services) => changeGrants(services, main, change, request));
       }
       case 'close project':
-        return await command(action, ({ admin }) => admin.closeProject({ hpc: 'sys', project: 'side' }, toCommand({})));
+        return await command(action, (services) =>
+          closeProject(services, { hpc: 'sys', project: 'side' }, reason, request),
+        );
       case 'open period': {
         const { memberSeconds, end } = action;
         const ends = end && { ends: new Date(Date.now() + end.afterMs).toISOString() };
-        const body = { member_seconds: memberSeconds, reserve_seconds: 0, ...ends };
-        await command(action, ({ admin }) => admin.openPeriod(main, toCommand(body)));
+        const body = { member_seconds: memberSeconds, reserve_seconds: 0, ...ends, reason };
+        await command(action, (services) => openPeriod(services, main, body, request));
         if (end === null || !log.commands.has(reason)) return;
         await sleep(end.afterMs);
         const next: Command = { ...action, id: end.nextId, end: null };
@@ -85,11 +87,13 @@ export function createAdministrator(
     const { user, forMs } = action;
     const change = { actor: administrator, userId: user, reason: reasonOf(action) };
     const from = databaseTime();
-    await command(action, ({ users }) => users.disable({ ...change, request: toKey(action) }));
+    await command(action, (services) => disableUser(services, { ...change, idempotency: toKey(action) }));
     disabling = action;
     await sleep(forMs);
     disabling = null;
-    await send(administrator.userId, ({ users }) => users.enable({ ...change, request: toKey(action, 'enable') }));
+    await send(administrator.userId, (services) =>
+      enableUser(services, { ...change, idempotency: toKey(action, 'enable') }),
+    );
     log.disablings.push({ user, from, to: databaseTime() });
   }
 

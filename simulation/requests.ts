@@ -1,8 +1,8 @@
 import { BursarError } from '../src/domain/errors.ts';
 import type { IdempotentRequest } from '../src/services/idempotency.ts';
 import type { Actor } from '../src/services/identity/actor.ts';
+import type { Submission as JobSubmission } from '../src/services/jobs/submit-job.ts';
 import { type Action, administrator, type Submission } from './plan.ts';
-import type { Services } from './server.ts';
 import { sleep } from './virtual-time.ts';
 
 export const titleOf = (id: number) => `job ${id}`;
@@ -32,7 +32,7 @@ export function toKey(action: Action & { user?: string }, suffix = ''): Idempote
   return { userId, key: `${reasonOf(action)} ${suffix}`, content: action.kind };
 }
 
-export function toSubmission(action: Action & Submission, zip: Buffer): Parameters<Services['jobs']['submit']>[0] {
+export function toSubmission(action: Action & Submission, zip: Buffer): JobSubmission {
   const payload = {
     title: titleOf(action.id),
     node_number: 1,
@@ -41,12 +41,12 @@ export function toSubmission(action: Action & Submission, zip: Buffer): Paramete
     command: `run ${action.id}`,
   };
   return {
-    actor: toActor(action.user),
+    userId: action.user,
     scope: { hpc: 'sys', project: action.project },
     headers: { contentDisposition: 'attachment; filename=job.zip', payloads: [JSON.stringify(payload)] },
     body: upload(zip, action.uploadMs),
     declaredBytes: zip.length,
-    idempotency: action.hasKey ? { key: reasonOf(action), target: `POST /jobs/sys/${action.project}/` } : null,
+    idempotency: action.hasKey ? { userId: action.user, key: reasonOf(action), content: payload } : null,
     traceParent: null,
   };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import Sqlite from 'better-sqlite3';
 import type { Logger } from 'pino';
-import { createServices } from '../src/composition/api.ts';
+import { createServiceDeps } from '../src/composition/api.ts';
 import type { InstanceDatabase } from '../src/composition/database.ts';
 import { staleMs } from '../src/composition/database.ts';
 import { createDependencies } from '../src/composition/dependencies.ts';
@@ -15,9 +15,8 @@ import { createWorkspaces } from '../src/files/workspaces/workspaces.ts';
 import { createMetrics } from '../src/metrics/metrics.ts';
 import { createEventFeed } from '../src/services/events/event-feed.ts';
 import type { Broadcast } from '../src/services/events/topic.ts';
-import { requireEnabledUser } from '../src/services/identity/access.ts';
 import { syncProjects } from '../src/services/identity/enrolment.ts';
-import { createOidcClients } from '../src/services/identity/oidc/clients.ts';
+import type { ServiceDeps } from '../src/services/service-deps.ts';
 import { connectDatabase } from '../src/store/database/database.ts';
 import type { Db } from '../src/store/database/handle.ts';
 import { deleteAllClaims } from '../src/store/jobs/idempotency-keys.ts';
@@ -48,14 +47,9 @@ export interface ServerOptions {
 /** A call of the engine, or a write into a table. Background work needs a lease for both. */
 export type Change = { method: string } | { table: string };
 
-export type Services = ReturnType<typeof createServices> & {
-  /** Throws if the user is disabled, as the check of a token does. */
-  requireEnabled(userId: string): Promise<void>;
-};
-
 /** A whole server without HTTP: the real services, workers and store, in virtual time. */
 export interface SimulatedServer extends SimulatedProcess {
-  services: Services;
+  services: ServiceDeps;
   /** Resolves when it is killed. */
   killed: Promise<void>;
 }
@@ -112,7 +106,7 @@ export function startServer(options: ServerOptions): StartedServer {
 }
 
 /** The composition of main.ts, without HTTP. */
-async function compose(options: ServerOptions): Promise<Services> {
+async function compose(options: ServerOptions): Promise<ServiceDeps> {
   const { config, tuning, name, sendWebhook } = options;
   const database = await openDatabase(options);
   const created = createDependencies({
@@ -143,14 +137,9 @@ async function compose(options: ServerOptions): Promise<Services> {
   await deps.spool.open();
   await cleanUpSpool(deps.db, deps.spool, database.staleAtStartMs);
   await startWorker(deps);
-  const feed = createEventFeed({
-    db: deps.db,
-    userTopic: deps.userTopic,
-    pollMs: tuning.eventIntervalMs,
-    log: deps.log,
-  });
-  const services = createServices({ ...deps, storageProblem: () => null }, feed, createOidcClients());
-  return { ...services, requireEnabled: (userId) => requireEnabledUser(deps.db, userId) };
+  const { db, userTopic, log } = deps;
+  const eventFeed = createEventFeed({ db, userTopic, pollMs: tuning.eventIntervalMs, log });
+  return createServiceDeps({ ...deps, storageProblem: () => null }, eventFeed);
 }
 
 async function openDatabase({ config, dataFolder, isShared, broadcast }: ServerOptions): Promise<InstanceDatabase> {

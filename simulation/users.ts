@@ -1,10 +1,18 @@
 import { createHmac } from 'node:crypto';
 import { toDeliveryResult } from '../src/domain/webhook.ts';
+import { followEvents, resolvePosition } from '../src/services/events/read-events.ts';
+import { createWebhook } from '../src/services/events/webhooks.ts';
+import { requireEnabledUser } from '../src/services/identity/access.ts';
+import { cancelJob } from '../src/services/jobs/cancel-job.ts';
+import { deleteJob } from '../src/services/jobs/delete-job.ts';
+import type { JobAction } from '../src/services/jobs/find-job.ts';
+import { submitJob } from '../src/services/jobs/submit-job.ts';
+import type { ServiceDeps } from '../src/services/service-deps.ts';
 import type { AttemptResult } from '../src/webhooks/send.ts';
 import { createAdministrator } from './administrator.ts';
 import { type Action, administrator as administratorId, minJobs, type Submission } from './plan.ts';
 import { ConnectionLost, isTransient, titleOf, toActor, toCode, toKey, toSubmission } from './requests.ts';
-import type { Services, SimulatedServer } from './server.ts';
+import type { SimulatedServer } from './server.ts';
 import { record } from './trace.ts';
 import { databaseTime, randomBetween, sleep, tasks } from './virtual-time.ts';
 
@@ -94,10 +102,10 @@ export function createClients(
   }
 
   /** One request. Throws `ConnectionLost` if no answer comes. */
-  async function request<T>(user: string, work: (services: Services) => Promise<T>): Promise<T> {
+  async function request<T>(user: string, work: (services: ServiceDeps) => Promise<T>): Promise<T> {
     const server = await connect();
     const served = tasks.run({ process: server, isRequest: true }, async () => {
-      if (user !== administratorId) await server.services.requireEnabled(user);
+      if (user !== administratorId) await requireEnabledUser(server.services.db, user);
       return await work(server.services);
     });
     served.catch(() => undefined);
@@ -116,7 +124,7 @@ export function createClients(
   }
 
   /** Repeats a request under its key until it is answered for good. */
-  async function requestUntilAnswered<T>(user: string, work: (services: Services) => Promise<T>): Promise<T> {
+  async function requestUntilAnswered<T>(user: string, work: (services: ServiceDeps) => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await request(user, work);
@@ -135,7 +143,7 @@ export function createClients(
     const send = action.hasKey ? requestUntilAnswered : request;
     waiting.add(action.id);
     try {
-      const json = await send(action.user, ({ jobs }) => jobs.submit(toSubmission(action, zipOf(action))));
+      const json = await send(action.user, (services) => submitJob(services, toSubmission(action, zipOf(action))));
       known.answer = { jobId: JSON.parse(json).job_id };
     } catch (error) {
       if (error instanceof ConnectionLost) return record(`user ${action.user} got no answer for ${titleOf(action.id)}`);
@@ -146,22 +154,22 @@ export function createClients(
     record(`user ${action.user} got ${JSON.stringify(known.answer)} for ${titleOf(action.id)}`);
     if (!('jobId' in known.answer)) return;
     const { jobId } = known.answer;
-    const scope = { hpc: 'sys', project: action.project };
-    const jobAction = { actor: toActor(action.user), owner: action.user, scope, jobId };
+    const path = { owner: action.user, hpc: 'sys', project: action.project, jobId };
+    const jobAction = { ...path, actor: toActor(action.user) };
     if (action.cancelAfterMs !== null) {
       await sleep(action.cancelAfterMs);
       known.cancelRequestedAt = databaseTime();
       record(`user ${action.user} cancels ${jobId}`);
-      await requestUntilAnswered(action.user, ({ jobs }) => jobs.cancel(jobAction, toKey(action, 'cancel')));
+      await requestUntilAnswered(action.user, (services) => cancelJob(services, jobAction, toKey(action, 'cancel')));
     }
     if (action.deletesFiles) await deleteWhenEnded(action.user, jobAction);
   }
 
-  async function deleteWhenEnded(user: string, jobAction: Parameters<Services['jobs']['delete']>[0]): Promise<void> {
+  async function deleteWhenEnded(user: string, jobAction: JobAction): Promise<void> {
     log.deletions.add(jobAction.jobId);
     for (;;) {
       try {
-        await requestUntilAnswered(user, ({ jobs }) => jobs.delete(jobAction));
+        await requestUntilAnswered(user, (services) => deleteJob(services, jobAction));
         return;
       } catch (error) {
         if (toCode(error) !== 'job_not_finished') throw error;
@@ -170,7 +178,7 @@ export function createClients(
     }
   }
 
-  async function followEvents(user: string): Promise<void> {
+  async function readEvents(user: string): Promise<void> {
     const seen: { id: number; json: string }[] = [];
     log.events.set(user, seen);
     for (;;) {
@@ -178,10 +186,12 @@ export function createClients(
       const closing = new AbortController();
       const position = seen.at(-1)?.id ?? 'oldest';
       const reading = tasks.run({ process: server, isRequest: true }, async () => {
-        const checkAccess = () => server.services.requireEnabled(user);
+        const { services } = server;
+        const checkAccess = () => requireEnabledUser(services.db, user);
         await checkAccess();
-        const stream = await server.services.events.open(user, position, checkAccess);
-        for await (const { id, json } of stream.follow(closing.signal))
+        const after = await resolvePosition(services, user, position);
+        const reading = { userId: user, after, signal: closing.signal, checkAccess };
+        for await (const { id, json } of followEvents(services, reading))
           if (!closing.signal.aborted) {
             seen.push({ id, json });
             if (administrator.disabledBy(user) !== null) log.problems.push(`user ${user} is disabled and gets events`);
@@ -195,8 +205,8 @@ export function createClients(
 
   async function registerWebhook(action: Action & { user: string }): Promise<void> {
     const body = { url: `https://example.org/${action.user}`, events: [...webhookEvents] };
-    const { secret } = await requestUntilAnswered(action.user, ({ webhooks }) =>
-      webhooks.create(action.user, body, toKey(action)),
+    const { secret } = await requestUntilAnswered(action.user, (services) =>
+      createWebhook(services, action.user, body, toKey(action)),
     );
     log.webhookSecrets.set(action.user, secret);
   }
@@ -206,7 +216,7 @@ export function createClients(
     async perform(action) {
       await sleep(action.at);
       if (action.kind === 'submit') return await submit(action);
-      if (action.kind === 'follow events') return await followEvents(action.user);
+      if (action.kind === 'follow events') return await readEvents(action.user);
       if (action.kind === 'register webhook') return await registerWebhook(action);
       await administrator.perform(action);
     },

@@ -1,34 +1,21 @@
-import { randomUUID } from 'node:crypto';
 import { Server as TlsServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
+import { createSlots } from '../domain/slots.ts';
 import type { StorageProblem } from '../domain/systems/health.ts';
 import { notIsolatedWarning } from '../domain/systems/isolation.ts';
 import { msPerDay, msPerMinute } from '../domain/units.ts';
+import { createInputCheck } from '../files/zip/check-input.ts';
 import { type Certificate, createCertificateReload } from '../http/server/certificate.ts';
 import { createRequestMetrics } from '../http/server/served-request.ts';
 import { closeServer, createServer, type ServerDeps } from '../http/server/server.ts';
-import { createAccountingService } from '../services/accounting/accounting-service.ts';
-import { createAdminService } from '../services/accounting/admin-service.ts';
-import { createClientPackages } from '../services/client-packages.ts';
 import { createEventFeed, type EventFeed } from '../services/events/event-feed.ts';
-import { createEventService } from '../services/events/event-service.ts';
-import { createWebhookService } from '../services/events/webhooks.ts';
-import { createAccessService } from '../services/identity/access.ts';
-import { createAccountService } from '../services/identity/account.ts';
-import { createAuditTrail } from '../services/identity/audit-trail.ts';
-import { authenticate } from '../services/identity/authenticate.ts';
-import { createDeviceFlow } from '../services/identity/device-flow.ts';
-import { createOidcClients, type OidcClients } from '../services/identity/oidc/clients.ts';
+import { createAbandonedClaims } from '../services/idempotency.ts';
+import { createOidcClients } from '../services/identity/oidc/clients.ts';
 import { createOidcVerifier } from '../services/identity/oidc/verifier.ts';
-import { createOpenIdSignIn } from '../services/identity/openid-sign-in.ts';
 import { createRefusalRecorder } from '../services/identity/refusal-recorder.ts';
-import { createSessionService, type SessionDeps } from '../services/identity/sessions.ts';
-import { createSignInLinkService } from '../services/identity/sign-in-links.ts';
-import { createUserService } from '../services/identity/user-service.ts';
-import { createFileService } from '../services/jobs/file-service.ts';
-import { createJobService } from '../services/jobs/job-service.ts';
-import { createSystemService } from '../services/systems/system-service.ts';
+import { createLogFeeds } from '../services/jobs/log-feed.ts';
+import type { ServiceDeps } from '../services/service-deps.ts';
 import { createGaugeUpdater } from '../services/systems/update-gauges.ts';
 import { pingDatabase } from '../store/database/database.ts';
 import type { Db } from '../store/database/handle.ts';
@@ -61,14 +48,8 @@ const builtFolder = (name: string) =>
 export async function createApi(deps: ApiDependencies, servesCallers: boolean): Promise<Api> {
   const { config, tuning, db, systems, userTopic, metrics, now, log, version } = deps;
   const { server } = config;
-  const feed = createEventFeed({ db, userTopic, pollMs: tuning.eventIntervalMs, log });
+  const eventFeed = createEventFeed({ db, userTopic, pollMs: tuning.eventIntervalMs, log });
   const refusals = createRefusalRecorder({ db, now, log });
-  const oidcClients = createOidcClients();
-  const authentication = {
-    ...sessionDeps(deps),
-    oidc: createOidcVerifier(config.oidc, oidcClients),
-    publishAccess: deps.accessTopic.publish,
-  };
   const updateGauges = createGaugeUpdater(deps);
   const metricsOptions = {
     token: config.metrics.token,
@@ -93,9 +74,8 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     trustProxy: server.trustProxy,
     limits: limitSettings(deps),
     registry: metrics,
-    services: createServices(deps, feed, oidcClients),
+    services: createServiceDeps(deps, eventFeed),
     accessTopic: deps.accessTopic,
-    authenticate: (credentials) => authenticate(authentication, credentials),
     publicUrl: server.publicUrl,
     webFolder: builtFolder('web'),
     findProblems: () => findProblems(deps),
@@ -117,7 +97,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     async stop() {
       certificates?.stop();
       await Promise.all(apps.map((each) => closeServer(each, server.drainSeconds * 1000)));
-      await feed.stop();
+      await eventFeed.stop();
       await refusals.stop();
     },
   };
@@ -167,11 +147,6 @@ function maxUnfinishedJobs({ systems, limits }: Dependencies['config'], hpc: str
   return { user: limits.unfinishedJobs, project: settings?.unfinishedJobs ?? limits.projectUnfinishedJobs };
 }
 
-function sessionDeps({ config, db, now }: Dependencies): SessionDeps {
-  const { idleMinutes, maxDays } = config.sessions;
-  return { db, idleMs: idleMinutes * msPerMinute, maxMs: maxDays * msPerDay, now };
-}
-
 function publicInputLimits({ maxBodyBytes, zipLimits, maxVerifiedBytes }: Dependencies) {
   const { maxEntries, maxUnpackedBytes, maxRatio } = zipLimits;
   return {
@@ -183,51 +158,35 @@ function publicInputLimits({ maxBodyBytes, zipLimits, maxVerifiedBytes }: Depend
   };
 }
 
-export function createServices(deps: Omit<ApiDependencies, 'certificate'>, feed: EventFeed, oidcClients: OidcClients) {
-  const { config, db, systems, dataFolder, userTopic, accessTopic, systemTopic, metrics, now } = deps;
-  const common = {
-    ...deps,
-    defaultProject: (hpc: string) => defaultProject(config, hpc),
-    maxUnfinishedJobs: (hpc: string, project: string) => maxUnfinishedJobs(config, hpc, project),
-    newUuid: randomUUID,
-    wakeDispatcher: systemTopic.publish,
-  };
+/** Of one user on one system. */
+const maxOpeningFiles = 4;
+
+export function createServiceDeps(deps: Omit<ApiDependencies, 'certificate'>, eventFeed: EventFeed): ServiceDeps {
+  const { config, dataFolder } = deps;
+  const providers = config.oidc;
+  const oidcClients = createOidcClients();
+  const { idleMinutes, maxDays } = config.sessions;
   return {
-    access: createAccessService(db),
-    users: createUserService({ db, providers: config.oidc, now, publishAccess: accessTopic.publish }),
-    audit: createAuditTrail(db),
-    account: createAccountService({ db, systems, tokens: config.tokens, now, publishAccess: accessTopic.publish }),
-    sessions: createSessionService({ ...sessionDeps(deps), publishAccess: accessTopic.publish }),
-    signInLinks: createSignInLinkService(sessionDeps(deps)),
-    openIdSignIn: createOpenIdSignIn({
-      ...sessionDeps(deps),
-      providers: config.oidc,
-      clients: oidcClients,
-      publishAccess: accessTopic.publish,
-    }),
-    deviceFlow: createDeviceFlow({ db, tokens: config.tokens, now }),
-    jobs: createJobService(common),
-    files: createFileService(deps, metrics),
-    accounting: createAccountingService(common),
-    admin: createAdminService({
-      db,
-      systems,
-      now,
-      publish: userTopic.publish,
-      verifyLedger: () => verifyLedgerInThread(config.database, dataFolder),
-    }),
-    systems: createSystemService({ ...common, inputLimits: publicInputLimits(deps) }),
-    clients: createClientPackages(builtFolder('clients')),
-    events: createEventService({ db, feed }),
-    webhooks: createWebhookService({
-      db,
-      rules: config.webhooks,
-      resolve: deps.resolveEndpoint,
-      maxPerUser: config.limits.webhooks,
-      secretKey: deps.secretKey,
-      now,
-      publish: userTopic.publish,
-    }),
+    ...deps,
+    defaultProject: (hpc) => defaultProject(config, hpc),
+    maxUnfinishedJobs: (hpc, project) => maxUnfinishedJobs(config, hpc, project),
+    inputLimits: publicInputLimits(deps),
+    checkInput: createInputCheck(deps),
+    abandonedClaims: createAbandonedClaims(),
+    wakeDispatcher: deps.systemTopic.publish,
+    searches: createSlots({ perKey: 1 }),
+    fileOpenings: createSlots({ perKey: maxOpeningFiles }),
+    logFeeds: createLogFeeds(deps.metrics),
+    eventFeed,
+    endpointRules: config.webhooks,
+    maxWebhooks: config.limits.webhooks,
+    tokens: config.tokens,
+    sessions: { idleMs: idleMinutes * msPerMinute, maxMs: maxDays * msPerDay },
+    providers,
+    oidcClients,
+    oidc: createOidcVerifier(providers, oidcClients),
+    verifyLedger: () => verifyLedgerInThread(config.database, dataFolder),
+    clientsFolder: builtFolder('clients'),
   };
 }
 

@@ -47,19 +47,6 @@ export async function runOnce<T>(
   });
 }
 
-/** Like `runOnce`, for a function that only reads and needs no transaction. */
-export async function readOnce<T>(
-  db: Db,
-  request: IdempotentRequest | null,
-  now: number,
-  read: () => Promise<T>,
-): Promise<T> {
-  const earlier = await findStoredResponse<T>(db, request);
-  if (earlier !== undefined) return earlier;
-  const response = await read();
-  return request === null ? response : await runOnce(db, request, now, async () => response);
-}
-
 /** The stored response, for requests that do work before their transaction. */
 export async function findStoredResponse<T>(db: Db, request: IdempotentRequest | null): Promise<T | undefined> {
   if (request === null || (await findKey(db, request)) === undefined) return undefined;

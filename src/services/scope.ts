@@ -5,6 +5,15 @@ import { findProject, type ProjectRecord } from '../store/identity/projects.ts';
 
 export type Systems = ReadonlyMap<string, HpcSystem>;
 
+export interface ReadDeps {
+  db: Db;
+  systems: Systems;
+}
+
+export interface CommonDeps extends ReadDeps {
+  now(): number;
+}
+
 /** The user whose jobs are meant. Undefined: the jobs of everybody, for administrators. */
 export type Owner = string | undefined;
 
@@ -13,6 +22,8 @@ export interface PathScope {
   hpc?: string;
   project?: string;
 }
+
+export type ProjectScope = Required<PathScope>;
 
 export function requireSystem(systems: Systems, hpc: string): HpcSystem {
   const system = systems.get(hpc);
@@ -23,7 +34,10 @@ export function requireSystem(systems: Systems, hpc: string): HpcSystem {
   return system;
 }
 
-export async function requireProject(db: Db, systems: Systems, hpc: string, name: string): Promise<ProjectRecord> {
+export async function requireProject(
+  { db, systems }: ReadDeps,
+  { hpc, project: name }: ProjectScope,
+): Promise<ProjectRecord> {
   requireSystem(systems, hpc);
   const project = await findProject(db, hpc, name);
   if (project === undefined) throw projectNotFound(hpc);
@@ -35,13 +49,8 @@ export function projectNotFound(hpc: string): BursarError {
 }
 
 /** Returns the project, if the scope names one. Throws if the system or the project does not exist. */
-export async function requireScope(db: Db, systems: Systems, scope: PathScope): Promise<ProjectRecord | undefined> {
-  requireScopeSystem(systems, scope);
-  const { hpc, project } = scope;
-  return hpc === undefined || project === undefined ? undefined : await requireProject(db, systems, hpc, project);
-}
-
-/** Checks only the system, which needs no query. */
-export function requireScopeSystem(systems: Systems, { hpc }: PathScope): void {
-  if (hpc !== undefined) requireSystem(systems, hpc);
+export async function requireScope(deps: ReadDeps, { hpc, project }: PathScope): Promise<ProjectRecord | undefined> {
+  if (hpc !== undefined && project !== undefined) return await requireProject(deps, { hpc, project });
+  if (hpc !== undefined) requireSystem(deps.systems, hpc);
+  return undefined;
 }

@@ -5,7 +5,7 @@ import { inTransaction } from '../../src/store/database/transaction.ts';
 import { findProject } from '../../src/store/identity/projects.ts';
 import { insertJob } from '../../src/store/jobs/jobs.ts';
 import { findCurrentAccounts } from '../../src/store/ledger/accounts.ts';
-import { reserve, settle } from '../../src/store/ledger/ledger.ts';
+import { placeHold, settle } from '../../src/store/ledger/ledger.ts';
 import type { LeasedSystemDeps } from '../../src/workers/jobs/system-deps.ts';
 import { createUsageCheck } from '../../src/workers/usage-monitor.ts';
 import { type AccountingFixture, openAccountingFixture } from '../support/accounting-fixture.ts';
@@ -123,7 +123,7 @@ describe('a measurement of running jobs', () => {
       const job = { jobId, owner, project, request, units: 1, input: null, acceptedAt: 2 };
       const { id } = await insertJob(tx, job, publicColumns('RUNNING'), {});
       const note = { actor: owner, reason: 'test', at: 2 };
-      await reserve(tx, { id }, accounts, { timeSeconds: 1, spaceBytes: 0 }, note);
+      await placeHold(tx, { id }, accounts, { timeSeconds: 1, spaceBytes: 0 }, note);
       await tx.updateTable('jobs').set({ state: 'running' }).where('id', '=', id).execute();
       return id;
     });

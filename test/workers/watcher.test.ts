@@ -10,7 +10,7 @@ import { inTransaction } from '../../src/store/database/transaction.ts';
 import { findProject } from '../../src/store/identity/projects.ts';
 import { findJob, insertJob } from '../../src/store/jobs/jobs.ts';
 import { findAccounts } from '../../src/store/ledger/accounts.ts';
-import { reserve } from '../../src/store/ledger/ledger.ts';
+import { placeHold } from '../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId } from '../../src/store/ledger/periods.ts';
 import { ensureSystem } from '../../src/store/systems/systems.ts';
 import type { LeasedSystemDeps } from '../../src/workers/jobs/system-deps.ts';
@@ -82,7 +82,7 @@ describe('watcher', () => {
     await inTransaction(db, async (tx) => {
       const inserted = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: '1', reason: 'x', at: 2 };
-      await reserve(tx, { id: inserted.id }, accounts, { timeSeconds: 3600, spaceBytes: 1 }, note);
+      await placeHold(tx, { id: inserted.id }, accounts, { timeSeconds: 3600, spaceBytes: 1 }, note);
     });
     await changeJob(state, ref, id);
   }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { toHpcSystems } from '../../config/hpc-systems.ts';
 import { BursarError } from '../../domain/errors.ts';
-import { type AdminCommand, type AdminService, createAdminService } from '../../services/accounting/admin-service.ts';
+import { changeGrants } from '../../services/accounting/grants.ts';
+import type { GrantChange } from '../../services/accounting/quota-events.ts';
 import { commandLineActor } from '../../services/identity/actor.ts';
 import { type LedgerVerification, verifyLedger } from '../../store/ledger/verify-ledger.ts';
 import type { OperatorContext } from './operator.ts';
@@ -14,43 +15,27 @@ interface AdminActionOptions {
   key?: string;
 }
 
-type Project = { hpc: string; project: string };
-
-/** Runs one administrative action and prints the result. Access to the data folder makes the caller an administrator. */
-async function runAdminAction<Body extends object>(
+/** Changes the grants of a project and prints the accounts. Access to the data folder makes the caller an administrator. */
+async function change(
   { config, withDatabase, print }: OperatorContext,
   projectPath: string,
-  action: string,
-  { reason, actor, key }: AdminActionOptions,
-  body: Body,
-  run: (service: AdminService, project: Project, command: AdminCommand<Body & { reason: string }>) => Promise<unknown>,
+  { actor: name, key = randomUUID() }: AdminActionOptions,
+  grantChange: GrantChange,
 ): Promise<void> {
   const [hpc = '', project = '', ...rest] = projectPath.split('/');
   if (project === '' || rest.length > 0) {
     const hint = 'Write it as hpc_one/proj_hpc_one_01.';
     throw new BursarError('invalid_argument', `"${projectPath}" is not a project. ${hint}`);
   }
-  const command = {
-    actor: commandLineActor(actor),
-    key: key ?? randomUUID(),
-    target: `${action} ${projectPath}`,
-    body: { ...body, reason: parseReason(reason) },
-  };
-  const result = await withDatabase((db) =>
-    run(
-      createAdminService({
-        db,
-        systems: toHpcSystems(config),
-        now: Date.now,
-        // A server that runs finds the events when it polls.
-        publish: () => undefined,
-        verifyLedger: () => verifyLedger(db),
-      }),
-      { hpc, project },
-      command,
-    ),
-  );
-  print(`${JSON.stringify(result, null, 2)}\n`);
+  const actor = commandLineActor(name);
+  const idempotency = { userId: actor.userId, key, content: [projectPath, grantChange] };
+  const accounts = await withDatabase((db) => {
+    // A server that runs finds the events when it polls.
+    const userTopic = { publish: () => undefined };
+    const deps = { db, systems: toHpcSystems(config), now: Date.now, userTopic };
+    return changeGrants(deps, { hpc, project }, grantChange, { actor, idempotency });
+  });
+  print(`${JSON.stringify(accounts, null, 2)}\n`);
 }
 
 export interface GrantOptions extends AdminActionOptions {
@@ -62,12 +47,11 @@ export interface GrantOptions extends AdminActionOptions {
 }
 
 export async function grant(context: OperatorContext, projectPath: string, options: GrantOptions): Promise<void> {
-  const { user } = options;
+  const { user = null } = options;
   const kind = options.withdraw ? 'withdraw' : 'top_up';
-  const body = { kind, ...parseAmount(options), source: options.fromPool ? 'pool' : 'new' } as const;
-  await runAdminAction(context, projectPath, `grant ${user ?? 'pool'}`, options, body, (service, project, command) =>
-    user === undefined ? service.changePool(project, command) : service.changeCap(project, user, command),
-  );
+  const source = options.fromPool ? 'pool' : 'new';
+  const reason = parseReason(options.reason);
+  await change(context, projectPath, options, { kind, user, source, ...parseAmount(options), reason });
 }
 
 export interface TransferOptions extends AdminActionOptions {
@@ -78,10 +62,9 @@ export interface TransferOptions extends AdminActionOptions {
 }
 
 export async function transfer(context: OperatorContext, projectPath: string, options: TransferOptions): Promise<void> {
-  const body = { from: options.from, to: options.to, ...parseAmount(options) };
-  await runAdminAction(context, projectPath, 'transfer', options, body, (service, project, command) =>
-    service.transfer(project, command),
-  );
+  const { from, to } = options;
+  const reason = parseReason(options.reason);
+  await change(context, projectPath, options, { kind: 'transfer', from, to, ...parseAmount(options), reason });
 }
 
 export interface RefundOptions extends AdminActionOptions {
@@ -90,10 +73,9 @@ export interface RefundOptions extends AdminActionOptions {
 }
 
 export async function refund(context: OperatorContext, projectPath: string, options: RefundOptions): Promise<void> {
-  const body = { job_id: options.job, amount: parseWholeNumber(options.time) };
-  await runAdminAction(context, projectPath, 'refund', options, body, (service, project, command) =>
-    service.refund(project, command),
-  );
+  const { job, time } = options;
+  const reason = parseReason(options.reason);
+  await change(context, projectPath, options, { kind: 'refund', job_id: job, amount: parseWholeNumber(time), reason });
 }
 
 export async function verify(

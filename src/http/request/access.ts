@@ -7,7 +7,7 @@ import {
   type SiteRole,
   type TokenScope,
 } from '../../domain/identity/policy.ts';
-import type { AccessService } from '../../services/identity/access.ts';
+import { type AccessDeps, isManager as findIsManager } from '../../services/identity/access.ts';
 import type { Caller } from '../../services/identity/actor.ts';
 import type { Credentials } from '../../services/identity/authenticate.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
@@ -81,7 +81,7 @@ export async function findSignedIn(
 export async function authorize(
   request: FastifyRequest,
   { action, owner }: { action: Action; owner: ResourceOwner },
-  access: Pick<AccessService, 'isManager'>,
+  deps: AccessDeps,
 ): Promise<boolean> {
   const caller = callerOf(request);
   requireWithinLimit(request, caller, action);
@@ -90,7 +90,7 @@ export async function authorize(
   if (decision.kind === 'scope_missing') throw scopeMissing(decision.missingScope);
   const project = projectOf(request);
   const isManager =
-    decision.kind === 'managers_only' && project !== undefined && (await access.isManager(caller.userId, project));
+    decision.kind === 'managers_only' && project !== undefined && (await findIsManager(deps, caller.userId, project));
   if (!isManager) {
     const { query = {} } = request.routeOptions.config.route ?? {};
     const isUnnamed = project === undefined && 'project_name' in query;

@@ -2,13 +2,12 @@ import { EventEmitter, setMaxListeners } from 'node:events';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
 import type { Topic } from '../../services/events/topic.ts';
-import type { AccessService } from '../../services/identity/access.ts';
+import { type AccessDeps, isManager } from '../../services/identity/access.ts';
 import { type Authenticate, callerOf } from './access.ts';
 import { projectOf } from './path-params.ts';
 
-export interface AccessWatchDeps {
+export interface AccessWatchDeps extends AccessDeps {
   authenticate: Authenticate;
-  access: Pick<AccessService, 'isManager'>;
   /** Published when the rights of a user may have become fewer. */
   accessTopic: Pick<Topic, 'subscribe'>;
   /** Between two checks of an open response, for changes whose hint was missed. */
@@ -21,7 +20,7 @@ export type AccessWatch = ReturnType<typeof createAccessWatch>;
  * For responses that last: the token of the request may expire or be revoked meanwhile, and its owner may be disabled or lose a
  * role.
  */
-export function createAccessWatch({ authenticate, access, accessTopic, intervalMs }: AccessWatchDeps) {
+export function createAccessWatch({ authenticate, db, accessTopic, intervalMs }: AccessWatchDeps) {
   /** Emits `user <id>` when the rights of a user may have become fewer. */
   const changes = new EventEmitter().setMaxListeners(0);
   accessTopic.subscribe((userId) => changes.emit(`user ${userId}`));
@@ -33,7 +32,7 @@ export function createAccessWatch({ authenticate, access, accessTopic, intervalM
     return async () => {
       const current = await authenticate(request);
       const hasChanged = current.userId !== userId || current.role !== role || !scopes.isSubsetOf(current.scopes);
-      if (hasChanged || (project !== undefined && !(await access.isManager(userId, project))))
+      if (hasChanged || (project !== undefined && !(await isManager({ db }, userId, project))))
         throw new BursarError('token_invalid', 'The rights of this token have changed. Connect again.');
     };
   }

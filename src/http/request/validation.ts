@@ -73,7 +73,7 @@ export function createRequestChecks(references: readonly TSchema[]): (route: Req
 export const takesKey = ({ key, route, access }: RequestDeclaration) =>
   key !== undefined || (route.startsWith('POST') && typeof access === 'object');
 
-function readIdempotencyKey(request: FastifyRequest, isRequired: boolean): KeyedRequest | null {
+function readIdempotencyKey(request: FastifyRequest, isRequired: boolean): IdempotentRequest | null {
   const key = request.headers['idempotency-key'];
   if (key === undefined) {
     if (!isRequired) return null;
@@ -85,9 +85,10 @@ function readIdempotencyKey(request: FastifyRequest, isRequired: boolean): Keyed
     const message = 'The header Idempotency-Key must be sent once and have 1 to 200 visible ASCII characters.';
     throw new BursarError('idempotency_key_invalid', message);
   }
+  // Method and normalized path: without the query, the trailing slash and the percent-encoding.
   const segments = request.url.replace(/\?.*/s, '').split('/').filter(Boolean);
   const target = [request.method, ...segments.map(decodeURIComponent)].join('/');
-  return { userId: callerOf(request).userId, key, target, content: [target, request.body ?? null] };
+  return { userId: callerOf(request).userId, key, content: [target, request.body ?? null] };
 }
 
 /** Node has the names of headers in lower case. */
@@ -203,14 +204,9 @@ const toPrintableName = (name: string) =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: this pattern finds control characters
   name.slice(0, maxNameLength).replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 
-interface KeyedRequest extends IdempotentRequest {
-  /** Method and normalized path: without the query, the trailing slash and the percent-encoding. */
-  target: string;
-}
-
 declare module 'fastify' {
   interface FastifyRequest {
     /** The Idempotency-Key with the content of the request. Null without a key. */
-    idempotency: KeyedRequest | null;
+    idempotency: IdempotentRequest | null;
   }
 }

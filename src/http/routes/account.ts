@@ -1,5 +1,15 @@
 import Type from 'typebox';
 import { MeSchema, SessionSchema, TokenBody, TokenSchema, TokenWithSecretSchema } from '../../contract/account.ts';
+import { requireUserId } from '../../services/identity/access.ts';
+import {
+  createToken,
+  listTokens,
+  readAccount,
+  revokeAllTokens,
+  revokeOwnToken,
+  revokeToken,
+} from '../../services/identity/account.ts';
+import { endOtherSessions, endSession, listSessions } from '../../services/identity/sessions.ts';
 import { operation, operations, others, own } from '../operation.ts';
 import { pageQuery } from '../request/list-query.ts';
 import type { RouteContext } from './context.ts';
@@ -12,7 +22,7 @@ const tokenList = {
 };
 
 /** The account, tokens and sessions of the caller; the tokens and sessions of any user, for those who may end them. */
-export const accountOperations = ({ account, sessions, access }: RouteContext) =>
+export const accountOperations = (context: RouteContext) =>
   operations('account', {
     getMe: operation({
       route: 'GET /me/',
@@ -20,14 +30,14 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       summary: 'Read who you are',
       description: 'The user, the roles, the projects, and what the token of this request can be used for.',
       responses: { 200: MeSchema },
-      handler: ({ caller }) => account.read(caller),
+      handler: ({ caller }) => readAccount(context, caller),
     }),
     listTokens: operation({
       route: 'GET /me/tokens/',
       access: own('tokens.read'),
       summary: 'List your tokens, newest first',
       ...tokenList,
-      handler: ({ caller, query }) => account.listTokens(caller.userId, query),
+      handler: ({ caller, query }) => listTokens(context, caller.userId, query),
     }),
     createToken: operation({
       route: 'POST /me/tokens/',
@@ -39,7 +49,7 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       body: TokenBody,
       noStore: true,
       responses: { 201: TokenWithSecretSchema },
-      handler: ({ caller, body, idempotency }) => account.createToken(caller, body, idempotency),
+      handler: ({ caller, body, idempotency }) => createToken(context, caller, body, idempotency),
     }),
     revokeToken: operation({
       route: 'DELETE /me/tokens/{token_id}/',
@@ -47,7 +57,7 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       summary: 'Revoke a token',
       description: 'At once and forever. Can be repeated.',
       responses: { 200: TokenSchema },
-      handler: ({ caller, params }) => account.revokeOwn(caller, params.token_id),
+      handler: ({ caller, params }) => revokeOwnToken(context, caller, params.token_id),
     }),
     listSessions: operation({
       route: 'GET /me/sessions/',
@@ -55,7 +65,7 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       summary: 'List your sessions',
       description: 'The browsers in which you are signed in.',
       responses: sessionList,
-      handler: ({ caller }) => sessions.list(caller.userId, caller.sessionId),
+      handler: ({ caller }) => listSessions(context, caller.userId, caller.sessionId),
     }),
     endOtherSessions: operation({
       route: 'DELETE /me/sessions/',
@@ -63,7 +73,7 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       summary: 'End your other sessions',
       description: 'All except that of this request. Returns those that were ended. Tokens stay valid.',
       responses: sessionList,
-      handler: ({ caller }) => sessions.endOthers(caller, caller.userId),
+      handler: ({ caller }) => endOtherSessions(context, caller, caller.userId),
     }),
     endSession: operation({
       route: 'DELETE /me/sessions/{session_id}/',
@@ -71,7 +81,7 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       summary: 'End a session',
       description: 'At once. Its browser must sign in again.',
       responses: { 200: SessionSchema },
-      handler: ({ caller, params }) => sessions.end(caller, params.session_id),
+      handler: ({ caller, params }) => endSession(context, caller, params.session_id),
     }),
 
     listTokensOfUser: operation({
@@ -79,7 +89,7 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       access: others('tokens.read'),
       summary: 'Tokens of a user',
       ...tokenList,
-      handler: async ({ params, query }) => account.listTokens(await access.requireUser(params.user_id), query),
+      handler: async ({ params, query }) => listTokens(context, await requireUserId(context, params.user_id), query),
     }),
     revokeTokensOfUser: operation({
       route: 'DELETE /admin/users/{user_id}/tokens/',
@@ -87,7 +97,8 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       summary: 'Revoke all tokens of a user',
       description: 'At once and forever. Returns those that were valid.',
       responses: { 200: Type.Array(TokenSchema) },
-      handler: async ({ caller, params }) => account.revokeAll(caller, await access.requireUser(params.user_id)),
+      handler: async ({ caller, params }) =>
+        revokeAllTokens(context, caller, await requireUserId(context, params.user_id)),
     }),
     revokeTokenOfUser: operation({
       route: 'DELETE /admin/users/{user_id}/tokens/{token_id}/',
@@ -96,7 +107,7 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       description: 'At once and forever. Can be repeated.',
       responses: { 200: TokenSchema },
       handler: async ({ caller, params }) =>
-        account.revoke(caller, await access.requireUser(params.user_id), params.token_id),
+        revokeToken(context, caller, await requireUserId(context, params.user_id), params.token_id),
     }),
     listSessionsOfUser: operation({
       route: 'GET /admin/users/{user_id}/sessions/',
@@ -104,7 +115,8 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       summary: 'Sessions of a user',
       description: 'The browsers in which the user is signed in.',
       responses: sessionList,
-      handler: async ({ caller, params }) => sessions.list(await access.requireUser(params.user_id), caller.sessionId),
+      handler: async ({ caller, params }) =>
+        listSessions(context, await requireUserId(context, params.user_id), caller.sessionId),
     }),
     endSessionsOfUser: operation({
       route: 'DELETE /admin/users/{user_id}/sessions/',
@@ -112,6 +124,7 @@ export const accountOperations = ({ account, sessions, access }: RouteContext) =
       summary: 'End all sessions of a user',
       description: 'Except that of this request. Returns those that were ended. Tokens stay valid.',
       responses: sessionList,
-      handler: async ({ caller, params }) => sessions.endOthers(caller, await access.requireUser(params.user_id)),
+      handler: async ({ caller, params }) =>
+        endOtherSessions(context, caller, await requireUserId(context, params.user_id)),
     }),
   });

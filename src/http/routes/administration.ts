@@ -14,8 +14,10 @@ import {
 } from '../../contract/administration.ts';
 import { AccountSchema, LedgerVerificationSchema } from '../../contract/ledger.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { AdminCommand } from '../../services/accounting/admin-service.ts';
-import { type CallerRequest, operation, operations, others } from '../operation.ts';
+import { changeGrants } from '../../services/accounting/grants.ts';
+import { openPeriod } from '../../services/accounting/periods.ts';
+import { closeProject, createProject, listMembers, listProjects, setMember } from '../../services/identity/projects.ts';
+import { operation, operations, others } from '../operation.ts';
 import { toProject, toScope } from '../request/path-params.ts';
 import type { RouteContext } from './context.ts';
 
@@ -31,13 +33,8 @@ const projectList = {
   responses: { 200: Type.Array(ProjectSchema) },
 };
 
-function toCommand<Body>({ caller, idempotency, body }: CallerRequest & { body: Body }): AdminCommand<Body> {
-  if (idempotency === null) throw new Error('the operation does not require a key');
-  return { actor: caller, key: idempotency.key, target: idempotency.target, body };
-}
-
 /** Grants, projects, members and the check of the ledger. */
-export const administrationOperations = ({ admin }: RouteContext) =>
+export const administrationOperations = (context: RouteContext) =>
   operations('administration', {
     changePool: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/',
@@ -45,7 +42,10 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       summary: 'Change the unallocated part of the pool',
       ...grant,
       body: PoolGrantBody,
-      handler: (request) => admin.changePool(toProject(request.params), toCommand(request)),
+      handler: ({ caller, params, body, idempotency }) => {
+        const change = { ...body, user: null, source: 'new' } as const;
+        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
+      },
     }),
     transferGrant: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/transfers/',
@@ -53,7 +53,10 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       summary: 'Move a grant between members',
       ...grant,
       body: TransferBody,
-      handler: (request) => admin.transfer(toProject(request.params), toCommand(request)),
+      handler: ({ caller, params, body, idempotency }) => {
+        const change = { ...body, kind: 'transfer' } as const;
+        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
+      },
     }),
     refundJob: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/refunds/',
@@ -61,7 +64,10 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       summary: 'Refund charged time of a job',
       ...grant,
       body: RefundBody,
-      handler: (request) => admin.refund(toProject(request.params), toCommand(request)),
+      handler: ({ caller, params, body, idempotency }) => {
+        const change = { ...body, kind: 'refund' } as const;
+        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
+      },
     }),
     openPeriod: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/periods/',
@@ -71,7 +77,8 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       key: 'required',
       body: PeriodBody,
       responses: { 201: PeriodSchema },
-      handler: (request) => admin.openPeriod(toProject(request.params), toCommand(request)),
+      handler: ({ caller, params, body, idempotency }) =>
+        openPeriod(context, toProject(params), body, { actor: caller, idempotency }),
     }),
     changeMemberQuota: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/members/{user_id}/',
@@ -79,13 +86,13 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       summary: "Change a member's quota",
       ...grant,
       body: CapGrantBody,
-      handler: async (request) => {
-        const { params, body, isManager } = request;
+      handler: async ({ caller, params, body, idempotency, isManager }) => {
         if (isManager && body.source !== 'pool') {
           const message = 'A manager cannot change the pool of the project. Send "source": "pool".';
           throw new BursarError('forbidden', message);
         }
-        return admin.changeCap(toProject(params), params.user_id, toCommand(request));
+        const change = { ...body, user: params.user_id };
+        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
       },
     }),
 
@@ -94,14 +101,14 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       access: others('projects.read'),
       summary: 'List projects',
       ...projectList,
-      handler: () => admin.listProjects({}),
+      handler: () => listProjects(context, {}),
     }),
     listProjectsOnSystem: operation({
       route: 'GET /admin/projects/{hpc}/',
       access: others('projects.read'),
       summary: 'List projects on one system',
       ...projectList,
-      handler: ({ params }) => admin.listProjects(toScope(params)),
+      handler: ({ params }) => listProjects(context, toScope(params)),
     }),
     createProject: operation({
       route: 'POST /admin/projects/{hpc}/',
@@ -111,7 +118,8 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       key: 'required',
       body: ProjectBody,
       responses: { 201: ProjectSchema },
-      handler: (request) => admin.createProject(request.params.hpc, toCommand(request)),
+      handler: ({ caller, params, body, idempotency }) =>
+        createProject(context, params.hpc, body, { actor: caller, idempotency }),
     }),
     closeProject: operation({
       route: 'POST /admin/projects/{hpc}/{project_name}/close/',
@@ -121,7 +129,8 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       key: 'required',
       body: ReasonBody,
       responses: { 200: ProjectSchema },
-      handler: (request) => admin.closeProject(toProject(request.params), toCommand(request)),
+      handler: ({ caller, params, body, idempotency }) =>
+        closeProject(context, toProject(params), body.reason, { actor: caller, idempotency }),
     }),
     listMembers: operation({
       route: 'GET /admin/projects/{hpc}/{project_name}/members/',
@@ -129,7 +138,7 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       summary: 'List the members of a project',
       description: 'All members, including removed and banned ones.',
       responses: { 200: Type.Array(MemberSchema) },
-      handler: ({ params }) => admin.listMembers(toProject(params)),
+      handler: ({ params }) => listMembers(context, toProject(params)),
     }),
     setMember: operation({
       route: 'PUT /admin/projects/{hpc}/{project_name}/members/{user_id}/',
@@ -138,7 +147,8 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       description: 'Can be repeated. A removed or banned member cannot submit, but keeps the jobs.',
       body: MemberBody,
       responses: { 200: MemberSchema },
-      handler: ({ caller, params, body }) => admin.setMember(caller, toProject(params), params.user_id, body),
+      handler: ({ caller, params, body, idempotency }) =>
+        setMember(context, toProject(params), params.user_id, body, { actor: caller, idempotency }),
     }),
 
     verifyLedger: operation({
@@ -147,6 +157,6 @@ export const administrationOperations = ({ admin }: RouteContext) =>
       summary: 'Check all balances against the ledger entries',
       description: 'Adds up all entries, which takes seconds in a large ledger.',
       responses: { 200: LedgerVerificationSchema },
-      handler: () => admin.verifyLedger(),
+      handler: () => context.verifyLedger(),
     }),
   });

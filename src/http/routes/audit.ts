@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { AuditSchema } from '../../contract/administration.ts';
+import { readAuditTrail } from '../../services/identity/audit-trail.ts';
 import { operation, operations, others } from '../operation.ts';
 import { optionalTime, pageQuery, toTimeRange } from '../request/list-query.ts';
 import { describeTable, exportFormatQuery, sendBatches, tableFormat } from '../response/tables.ts';
@@ -9,7 +10,7 @@ const columns = Object.keys(AuditSchema.properties);
 const optionalText = (description: string) => Type.Optional(Type.String({ maxLength: 500, description }));
 
 /** The audit trail, for reading and for export. */
-export const auditOperations = ({ audit }: RouteContext) =>
+export const auditOperations = (context: RouteContext) =>
   operations('administration', {
     listAuditRecords: operation({
       route: 'GET /admin/audit/',
@@ -35,7 +36,8 @@ export const auditOperations = ({ audit }: RouteContext) =>
         const { limit, before, actor, action, subject, address, request_id: requestId } = request.query;
         const filter = { actor, action, subject, address, requestId, ...toTimeRange(request.query) };
         const defaultLimit = tableFormat(request) === 'json' ? 100 : Number.POSITIVE_INFINITY;
-        return sendBatches(request, reply, audit.read(filter, { limit: limit ?? defaultLimit, before }), columns);
+        const records = readAuditTrail(context, filter, { limit: limit ?? defaultLimit, before });
+        return sendBatches(request, reply, records, columns);
       },
     }),
   });

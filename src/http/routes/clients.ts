@@ -1,12 +1,12 @@
 import Type from 'typebox';
 import { ClientPackageSchema } from '../../contract/client-package.ts';
-import type { ClientPackage } from '../../services/client-packages.ts';
+import { type ClientPackage, listClientPackages, readClientPackage } from '../../services/client-packages.ts';
 import { notModified, operation, operations } from '../operation.ts';
 import { html, sendPage } from '../response/page.ts';
 import type { RouteContext } from './context.ts';
 
 /** The command line and the libraries for users, to install from this server. They need no token. */
-export const clientOperations = ({ clients, browser }: RouteContext) =>
+export const clientOperations = (context: RouteContext) =>
   operations('clients', {
     listClients: operation({
       route: 'GET /clients/',
@@ -15,7 +15,8 @@ export const clientOperations = ({ clients, browser }: RouteContext) =>
       description: 'They were built together with this server. Browsers and pip get the list as a page.',
       responses: { 200: Type.Array(ClientPackageSchema) },
       handler: async (request, reply) => {
-        const described = (await clients.list()).map((each) => describePackage(each, browser.originOf(request)));
+        const origin = context.browser.originOf(request);
+        const described = (await listClientPackages(context)).map((each) => describePackage(each, origin));
         reply.header('vary', 'Accept');
         if (!request.headers.accept?.includes('text/html')) return described;
         return sendPage(reply, 200, { title: 'Command line and libraries', body: listOf(described) });
@@ -35,7 +36,7 @@ export const clientOperations = ({ clients, browser }: RouteContext) =>
         304: notModified,
       },
       handler: async ({ params, headers }, reply) => {
-        const { name, content, sha256 } = await clients.read(params.name);
+        const { name, content, sha256 } = await readClientPackage(context, params.name);
         const etag = `"${sha256}"`;
         reply.header('etag', etag).header('cache-control', 'no-cache');
         if (headers['if-none-match'] === etag) return reply.code(304).send();

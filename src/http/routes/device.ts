@@ -9,6 +9,12 @@ import {
   OAuthTokenSchema,
 } from '../../contract/oauth.ts';
 import { formatScopes, parseScopeList, tokenScopes, userScopes } from '../../domain/identity/policy.ts';
+import {
+  decideDeviceRequest,
+  pollDeviceRequest,
+  readDeviceRequest,
+  startDeviceRequest,
+} from '../../services/identity/device-flow.ts';
 import { operation, operations, page } from '../operation.ts';
 import { findSignedIn, type SignedIn } from '../request/access.ts';
 import { html, sendPage } from '../response/page.ts';
@@ -25,7 +31,7 @@ const oauthError = {
  * are ignored, as OAuth requires.
  */
 export function deviceRoutes(context: RouteContext) {
-  const { deviceFlow, browser, rates } = context;
+  const { browser, rates } = context;
 
   const redirectToSignIn = (reply: FastifyReply, userCode = '') => {
     const target = userCode === '' ? '/device/' : `/device/?${new URLSearchParams({ user_code: userCode })}`;
@@ -34,7 +40,7 @@ export function deviceRoutes(context: RouteContext) {
 
   /** Shows who asks, so that a user does not confirm the request of somebody else. */
   async function sendQuestion(reply: FastifyReply, { caller, formToken }: SignedIn, userCode: string) {
-    const request = await rates.signIn(reply.request, reply, () => deviceFlow.read(caller, userCode));
+    const request = await rates.signIn(reply.request, reply, () => readDeviceRequest(context, caller, userCode));
     return sendPage(reply, 200, {
       title: `Give “${request.clientName}” a token?`,
       body: html`<p>The program will act as you, user ${caller.userId}. Confirm only if you have started it yourself, just now,
@@ -83,7 +89,8 @@ and it shows this code.</p>
         if (signedIn === null) return redirectToSignIn(reply, userCode);
         browser.requireOwnForm(request, signedIn.session, formToken);
         const { caller } = signedIn;
-        const attempt = () => deviceFlow.decide(caller, { userId: caller.userId, userCode, decision });
+        const answer = { userId: caller.userId, userCode, decision };
+        const attempt = () => decideDeviceRequest(context, caller, answer);
         const { clientName } = await rates.signIn(request, reply, attempt);
         return sendPage(reply, 200, {
           title: decision === 'approved' ? 'Confirmed' : 'Refused',
@@ -139,7 +146,7 @@ and it shows this code.</p>
           if (unknown.length > 0)
             return sendError(reply, 'invalid_scope', `Unknown scope. Known are ${tokenScopes.join(', ')}.`);
           rates.signInStart(request, reply);
-          const started = await deviceFlow.start({
+          const started = await startDeviceRequest(context, {
             clientName: clientId.trim() || 'a program',
             scopes: scopes.size === 0 ? userScopes : scopes,
             address: request.ip,
@@ -173,7 +180,7 @@ and it shows this code.</p>
           if (body.grant_type !== deviceGrant)
             return sendError(reply, 'unsupported_grant_type', `grant_type must be ${deviceGrant}.`);
           if (body.device_code === undefined) return sendError(reply, 'invalid_request', 'device_code is required.');
-          const result = await deviceFlow.poll(body.device_code, { address, requestId });
+          const result = await pollDeviceRequest(context, body.device_code, { address, requestId });
           if (result.kind === 'error') return sendError(reply, result.error, result.description);
           return {
             access_token: result.token,

@@ -3,7 +3,14 @@ import Type from 'typebox';
 import { EventPageSchema } from '../../contract/event.ts';
 import { patterns } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { EventPosition, StreamedEvent } from '../../services/events/read-events.ts';
+import {
+  type EventPosition,
+  followEvents,
+  pollEvents,
+  resolvePosition,
+  type StreamedEvent,
+} from '../../services/events/read-events.ts';
+import { requireUserId } from '../../services/identity/access.ts';
 import { type CallerRequest, operation, operations, others, own } from '../operation.ts';
 import { sendJson } from '../response/send.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
@@ -48,15 +55,20 @@ type EventRequest = CallerRequest<string, typeof eventQuery>;
 
 /** Streams changes to a user's jobs and quotas. */
 export function eventOperations(context: RouteContext) {
-  const { events, access, heartbeatMs, accessWatch, openRequests, closing } = context;
+  const { heartbeatMs, accessWatch, openRequests, closing } = context;
 
   const send = async (request: EventRequest, reply: FastifyReply, userId: string) => {
     openRequests.openUntilClosed('event_listener', request.caller.userId, reply);
-    const log = await events.open(userId, toPosition(request), accessWatch.createCheck(request));
-    const signal = accessWatch.signal(request, reply, closing);
-    if (wantsStream(request)) return sendEventStream(reply, signal, heartbeatMs, log.follow);
+    const after = await resolvePosition(context, userId, toPosition(request));
+    const reading = { userId, after, checkAccess: accessWatch.createCheck(request) };
+    const ending = accessWatch.signal(request, reply, closing);
+    if (wantsStream(request)) {
+      const follow = (signal: AbortSignal) => followEvents(context, { ...reading, signal });
+      return sendEventStream(reply, ending, heartbeatMs, follow);
+    }
     const { limit = 100, wait = 0 } = request.query;
-    const json = await log.poll({ limit, waitMs: Math.ceil(wait * 1000) }, signal);
+    const page = { limit, waitMs: Math.ceil(wait * 1000) };
+    const json = await pollEvents(context, { ...reading, signal: ending }, page);
     return sendJson(reply.header('cache-control', 'no-store'), 200, json);
   };
 
@@ -73,7 +85,7 @@ export function eventOperations(context: RouteContext) {
       access: others('events.read'),
       summary: 'Events of a user, as they happen',
       ...eventLog,
-      handler: async (request, reply) => send(request, reply, await access.requireUser(request.params.user_id)),
+      handler: async (request, reply) => send(request, reply, await requireUserId(context, request.params.user_id)),
     }),
   });
 }

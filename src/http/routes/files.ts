@@ -2,7 +2,13 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { FileSchema, publicFile } from '../../contract/file.ts';
-import type { FileRequest, ListedFile } from '../../services/jobs/read-files.ts';
+import {
+  archiveFiles,
+  type FileRequest,
+  type ListedFile,
+  listFiles,
+  openFile,
+} from '../../services/jobs/read-files.ts';
 import type { Owner } from '../../services/scope.ts';
 import { type CallerRequest, notModified, operation, operations, others, own } from '../operation.ts';
 import { authorize } from '../request/access.ts';
@@ -52,14 +58,14 @@ const file = {
 type FolderRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/', typeof folderQuery>;
 
 /** The files in a job's working directory: as a list, one by one, or as a zip. */
-export function fileOperations({ files, access, openRequests }: RouteContext) {
+export function fileOperations(context: RouteContext) {
   const toFileRequest = (request: FolderRequest, reply: FastifyReply, owner: Owner): FileRequest => {
     const { caller, params } = request;
-    openRequests.openUntilClosed('download', caller.userId, reply);
+    context.openRequests.openUntilClosed('download', caller.userId, reply);
     return {
       owner,
       user: caller.userId,
-      project: toProject(params),
+      ...toProject(params),
       jobId: params.job_id,
       path: 'path' in params ? String(params.path) : '',
       // Not aborted when the server starts to close: a download may finish until the drain time is over.
@@ -69,16 +75,16 @@ export function fileOperations({ files, access, openRequests }: RouteContext) {
 
   const sendFolder = async (request: FolderRequest, reply: FastifyReply, owner: Owner) => {
     const fileRequest = toFileRequest(request, reply, owner);
-    if (request.query.archive === undefined) return sendList(reply, await files.list(fileRequest));
-    await authorize(request, owner === undefined ? others('files.read') : own('files.read'), access);
-    return sendArchive(reply, fileRequest, () => files.archive(fileRequest));
+    if (request.query.archive === undefined) return sendList(reply, await listFiles(context, fileRequest));
+    await authorize(request, owner === undefined ? others('files.read') : own('files.read'), context);
+    return sendArchive(reply, fileRequest, () => archiveFiles(context, fileRequest));
   };
 
   const send = async (request: FolderRequest, reply: FastifyReply, owner: Owner) => {
     // The router ignores a trailing slash, so the URL decides.
     if (/^[^?]*\/(\?|$)/.test(request.url)) return sendFolder(request, reply, owner);
     const fileRequest = toFileRequest(request, reply, owner);
-    return sendFile(reply, fileRequest.path, await files.open(fileRequest));
+    return sendFile(reply, fileRequest.path, await openFile(context, fileRequest));
   };
 
   return operations('files', {

@@ -1,5 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { JobSummaryPageSchema, toJobSummaryPageJson } from '../../contract/job.ts';
+import { requireUserId } from '../../services/identity/access.ts';
+import { listJobSummaries } from '../../services/jobs/job-summaries.ts';
 import type { Owner } from '../../services/scope.ts';
 import { type CallerRequest, operation, operations, others, own, versioned } from '../operation.ts';
 import { formatCursor } from '../request/formats.ts';
@@ -17,11 +19,12 @@ const page = {
 };
 
 /** Pages of jobs, newest first, with the fields that a table of jobs shows besides. */
-export function jobSummaryOperations({ jobs, access }: RouteContext) {
+export function jobSummaryOperations(context: RouteContext) {
   const list = async (request: CallerRequest<string, typeof query>, reply: FastifyReply, owner: Owner) => {
     const { caller, query } = request;
     const filter = toSummaryQuery(query);
-    const found = await jobs.listSummaries(caller.userId, owner, toScope(query), filter, requestSignal(reply));
+    const scope = toScope(query);
+    const found = await listJobSummaries(context, caller.userId, owner, scope, filter, requestSignal(reply));
     const next = found.nextBefore === null ? null : formatCursor('before', found.nextBefore);
     return sendTagged(request, reply, toJobSummaryPageJson(found.jobs, next));
   };
@@ -42,7 +45,7 @@ export function jobSummaryOperations({ jobs, access }: RouteContext) {
       query: { ...userQuery, ...query },
       handler: async (request, reply) => {
         const { user_id: owner } = request.query;
-        if (owner !== undefined) await access.requireUser(owner);
+        if (owner !== undefined) await requireUserId(context, owner);
         return list(request, reply, owner);
       },
     }),

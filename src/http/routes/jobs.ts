@@ -3,7 +3,13 @@ import Type from 'typebox';
 import { ReasonBody, reasonQuery } from '../../contract/administration.ts';
 import { JobSchema, toJobPath } from '../../contract/job.ts';
 import { TimelineSchema } from '../../contract/timeline.ts';
-import type { JobAction } from '../../services/jobs/find-job.ts';
+import { requireUserId } from '../../services/identity/access.ts';
+import { cancelJob } from '../../services/jobs/cancel-job.ts';
+import { deleteJob } from '../../services/jobs/delete-job.ts';
+import type { JobAction, JobPath } from '../../services/jobs/find-job.ts';
+import { listJobs, readJob } from '../../services/jobs/read-jobs.ts';
+import { submitJob } from '../../services/jobs/submit-job.ts';
+import { readTimeline } from '../../services/jobs/timeline.ts';
 import type { Owner, PathScope } from '../../services/scope.ts';
 import {
   type CallerRequest,
@@ -59,17 +65,17 @@ const deletion = {
 type JobRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/'>;
 
 /** Lists, reads, submits, cancels and deletes jobs (4.1 and 4.2 of the interface). */
-export function jobOperations({ jobs, access, openRequests }: RouteContext) {
+export function jobOperations(context: RouteContext) {
   type ListRequest = RouteRequest<string, typeof listQuery>;
   const sendList = async (request: ListRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
-    sendVersioned(request, reply, owner, await jobs.list(owner, scope, toListQuery(request.query)));
+    sendVersioned(request, reply, owner, await listJobs(context, owner, scope, toListQuery(request.query)));
 
   const submit = async (request: CallerRequest, reply: FastifyReply, scope: PathScope) => {
     const { caller, idempotency, span } = request;
-    const endUpload = openRequests.open('upload', caller.userId);
+    const endUpload = context.openRequests.open('upload', caller.userId);
     try {
-      const job = await jobs.submit({
-        actor: caller,
+      const job = await submitJob(context, {
+        userId: caller.userId,
         scope,
         headers: submissionHeaders(request),
         ...zipBody(request),
@@ -82,27 +88,31 @@ export function jobOperations({ jobs, access, openRequests }: RouteContext) {
     }
   };
 
-  const read = async (request: JobRequest, reply: FastifyReply, owner: Owner) =>
-    sendTagged(request, reply, await jobs.read(owner, toProject(request.params), request.params.job_id));
-
-  const readTimeline = async ({ params }: JobRequest, reply: FastifyReply, owner: Owner) =>
-    sendJson(reply, 200, await jobs.timeline(owner, toProject(params), params.job_id));
-
-  const cancel = async (request: JobRequest, reply: FastifyReply, action: JobAction) => {
-    const { json: job, hasEnded } = await jobs.cancel(action, request.idempotency);
-    return sendJson(reply, hasEnded ? 200 : 202, job);
-  };
-
-  const actionOfOwner = ({ caller, params }: JobRequest): JobAction => ({
-    actor: caller,
-    owner: caller.userId,
-    scope: toProject(params),
+  const toPath = ({ params }: JobRequest, owner: Owner): JobPath => ({
+    owner,
+    ...toProject(params),
     jobId: params.job_id,
   });
 
+  const read = async (request: JobRequest, reply: FastifyReply, owner: Owner) =>
+    sendTagged(request, reply, await readJob(context, toPath(request, owner)));
+
+  const sendTimeline = async (request: JobRequest, reply: FastifyReply, owner: Owner) =>
+    sendJson(reply, 200, await readTimeline(context, toPath(request, owner)));
+
+  const cancel = async (request: JobRequest, reply: FastifyReply, action: JobAction) => {
+    const { json: job, hasEnded } = await cancelJob(context, action, request.idempotency);
+    return sendJson(reply, hasEnded ? 200 : 202, job);
+  };
+
+  const actionOfOwner = (request: JobRequest): JobAction => ({
+    ...toPath(request, request.caller.userId),
+    actor: request.caller,
+  });
+
   const intervention = (request: JobRequest, reason: string): JobAction => ({
-    ...actionOfOwner(request),
-    owner: undefined,
+    ...toPath(request, undefined),
+    actor: request.caller,
     intervention: { reason, by: request.isManager ? 'project_manager' : request.caller.role },
   });
 
@@ -152,14 +162,14 @@ export function jobOperations({ jobs, access, openRequests }: RouteContext) {
       access: own('jobs.delete'),
       summary: 'Your job: delete the files of a finished job',
       ...deletion,
-      handler: async (request, reply) => sendJson(reply, 200, await jobs.delete(actionOfOwner(request))),
+      handler: async (request, reply) => sendJson(reply, 200, await deleteJob(context, actionOfOwner(request))),
     }),
     getJobTimeline: operation({
       route: 'GET /jobs/{hpc}/{project_name}/{job_id}/timeline/',
       access: own('jobs.read'),
       summary: 'Your job: its timeline',
       ...timeline,
-      handler: (request, reply) => readTimeline(request, reply, request.caller.userId),
+      handler: (request, reply) => sendTimeline(request, reply, request.caller.userId),
     }),
     cancelJob: operation({
       route: 'POST /jobs/{hpc}/{project_name}/{job_id}/cancel/',
@@ -177,7 +187,7 @@ export function jobOperations({ jobs, access, openRequests }: RouteContext) {
       query: { ...userQuery, ...scopeQuery, ...listQuery },
       handler: async (request, reply) => {
         const { user_id: owner } = request.query;
-        if (owner !== undefined) await access.requireUser(owner);
+        if (owner !== undefined) await requireUserId(context, owner);
         return sendList(request, reply, owner, toScope(request.query));
       },
     }),
@@ -196,14 +206,14 @@ export function jobOperations({ jobs, access, openRequests }: RouteContext) {
       description: `${deletion.description} The owner is told the reason by the event \`job.deleted\`.`,
       query: reasonQuery,
       handler: async (request, reply) =>
-        sendJson(reply, 200, await jobs.delete(intervention(request, request.query.reason))),
+        sendJson(reply, 200, await deleteJob(context, intervention(request, request.query.reason))),
     }),
     getJobTimelineOfAnyUser: operation({
       route: 'GET /admin/jobs/{hpc}/{project_name}/{job_id}/timeline/',
       access: others('jobs.read'),
       summary: 'Job of any user: its timeline',
       ...timeline,
-      handler: (request, reply) => readTimeline(request, reply, undefined),
+      handler: (request, reply) => sendTimeline(request, reply, undefined),
     }),
     cancelJobOfAnyUser: operation({
       route: 'POST /admin/jobs/{hpc}/{project_name}/{job_id}/cancel/',

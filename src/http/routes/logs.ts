@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { patterns } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
+import { openJobLog } from '../../services/jobs/read-log.ts';
 import type { Owner } from '../../services/scope.ts';
 import { type CallerRequest, operation, operations, others, own } from '../operation.ts';
 import { requestSignal } from '../request/open-response.ts';
@@ -60,15 +61,16 @@ const keepAliveMs = 30_000;
 type LogRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/', typeof logQuery>;
 
 /** Reads the standard output and standard error of jobs, and follows them while the jobs run. */
-export function logOperations({ files, accessWatch, openRequests, closing, heartbeatMs }: RouteContext) {
+export function logOperations(context: RouteContext) {
+  const { accessWatch, openRequests, closing, heartbeatMs } = context;
   const sendLog = async (request: LogRequest, reply: FastifyReply, owner: Owner) => {
     const { caller, params, query, headers, method } = request;
     const { stream, offset } = query;
     const follows = query.follow === '1';
     openRequests.openUntilClosed(follows ? 'log_follower' : 'download', caller.userId, reply);
     const signal = follows ? accessWatch.signal(request, reply, closing) : requestSignal(reply, closing);
-    const source = { owner, user: caller.userId, project: toProject(params), jobId: params.job_id };
-    const output = await files.openLog({ ...source, stream, signal });
+    const path = { owner, ...toProject(params), jobId: params.job_id };
+    const output = await openJobLog(context, { ...path, user: caller.userId, stream, signal });
     const lastEventId = headers['last-event-id'];
     const from = lastEventId === undefined ? offset : Number(lastEventId);
     if (from > output.size && !follows) {

@@ -2,6 +2,12 @@ import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { ProjectAccountSchema, QuotaSchema, QuoteSchema, UsageSchema } from '../../contract/ledger.ts';
 import { MovementSchema, StatementSchema } from '../../contract/statement.ts';
+import { readQuote } from '../../services/accounting/quote.ts';
+import { listAccountsOfProject, listAccountsOfUser } from '../../services/accounting/read-accounts.ts';
+import { listQuotas, readQuota } from '../../services/accounting/read-quotas.ts';
+import { readStatement } from '../../services/accounting/statement.ts';
+import { readUsage } from '../../services/accounting/usage.ts';
+import { requireUserId } from '../../services/identity/access.ts';
 import type { Owner, PathScope } from '../../services/scope.ts';
 import {
   type CallerRequest,
@@ -63,16 +69,16 @@ const usage = {
 };
 
 /** Quotas (4.3 and 4.4 of the interface), accounts, quotes, statements and usage. */
-export function quotaOperations({ accounting, access }: RouteContext) {
+export function quotaOperations(context: RouteContext) {
   const sendQuotas = async (request: RouteRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
-    sendVersioned(request, reply, owner, await accounting.listQuotas(owner, scope));
+    sendVersioned(request, reply, owner, await listQuotas(context, owner, scope));
 
   const sendQuota = async (request: RouteRequest<'/{hpc}/{project_name}/'>, reply: FastifyReply, userId: string) =>
-    sendVersioned(request, reply, userId, await accounting.readQuota(userId, toProject(request.params)));
+    sendVersioned(request, reply, userId, await readQuota(context, userId, toProject(request.params)));
 
-  const readQuote = (request: CallerRequest<'/{hpc}/'>) =>
-    accounting.quote({
-      actor: request.caller,
+  const sendQuote = (request: CallerRequest<'/{hpc}/'>) =>
+    readQuote(context, {
+      userId: request.caller.userId,
       scope: toScope(request.params),
       headers: submissionHeaders(request),
       idempotency: request.idempotency,
@@ -81,7 +87,7 @@ export function quotaOperations({ accounting, access }: RouteContext) {
   type StatementRequest = RouteRequest<'/{hpc}/{project_name}/', typeof rangeQuery>;
   const sendStatement = async (request: StatementRequest, reply: FastifyReply, userId: string) => {
     const { params, query } = request;
-    const statement = await accounting.statement(userId, toProject(params), toTimeRange(query));
+    const statement = await readStatement(context, userId, toProject(params), toTimeRange(query));
     if (tableFormat(request) !== 'csv') return statement;
     const rows = (['time', 'space'] as const).flatMap((name) =>
       statement[name].movements.map((movement) => ({ ...movement, resource: name, unit: statement[name].unit })),
@@ -90,7 +96,7 @@ export function quotaOperations({ accounting, access }: RouteContext) {
   };
 
   const sendUsage = async (request: RouteRequest<string, typeof usageQuery>, reply: FastifyReply, owner: Owner) =>
-    sendBatches(request, reply, await accounting.usage(owner, toScope(request.query)), usageColumns);
+    sendBatches(request, reply, await readUsage(context, owner, toScope(request.query)), usageColumns);
 
   return operations('quotas', {
     listQuotas: operation({
@@ -121,7 +127,7 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       summary: 'Quotas of a user on all systems',
       ...quotaList,
       handler: async (request, reply) =>
-        sendQuotas(request, reply, await access.requireUser(request.params.user_id), {}),
+        sendQuotas(request, reply, await requireUserId(context, request.params.user_id), {}),
     }),
     listQuotasOnSystemOfUser: operation({
       route: 'GET /admin/quotas/{user_id}/{hpc}/',
@@ -129,14 +135,15 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       summary: 'Quotas of a user on one system',
       ...quotaList,
       handler: async (request, reply) =>
-        sendQuotas(request, reply, await access.requireUser(request.params.user_id), toScope(request.params)),
+        sendQuotas(request, reply, await requireUserId(context, request.params.user_id), toScope(request.params)),
     }),
     getQuotaOfUser: operation({
       route: 'GET /admin/quotas/{user_id}/{hpc}/{project_name}/',
       access: others('quotas.read'),
       summary: 'Quota of a user in one project',
       ...oneQuota,
-      handler: async (request, reply) => sendQuota(request, reply, await access.requireUser(request.params.user_id)),
+      handler: async (request, reply) =>
+        sendQuota(request, reply, await requireUserId(context, request.params.user_id)),
     }),
     listQuotasOfAllUsers: operation({
       route: 'GET /admin/quotas/',
@@ -152,32 +159,32 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       access: own('quotas.read'),
       summary: 'Your accounts on all systems',
       ...accountsOfUser,
-      handler: ({ caller }) => accounting.listAccountsOfUser(caller.userId),
+      handler: ({ caller }) => listAccountsOfUser(context, caller.userId),
     }),
     listAccountsOfUser: operation({
       route: 'GET /admin/accounts/{user_id}/',
       access: others('quotas.read'),
       summary: 'Accounts of a user on all systems',
       ...accountsOfUser,
-      handler: async ({ params }) => accounting.listAccountsOfUser(await access.requireUser(params.user_id)),
+      handler: async ({ params }) => listAccountsOfUser(context, await requireUserId(context, params.user_id)),
     }),
     listAccountsOfProject: operation({
       route: 'GET /admin/projects/{hpc}/{project_name}/accounts/',
       access: others('quotas.read'),
       summary: 'Accounts of a project',
       ...accounts('The pools, and the caps of all members, including former ones.'),
-      handler: ({ params }) => accounting.listAccountsOfProject(toProject(params)),
+      handler: ({ params }) => listAccountsOfProject(context, toProject(params)),
     }),
 
     getQuote: operation({
       route: 'POST /quotes/{hpc}/',
       ...quote,
-      handler: readQuote,
+      handler: sendQuote,
     }),
     getQuoteInProject: operation({
       route: 'POST /quotes/{hpc}/{project_name}/',
       ...quote,
-      handler: readQuote,
+      handler: sendQuote,
     }),
 
     getStatement: operation({
@@ -193,7 +200,7 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       summary: 'Statement of a user: every movement of time and space',
       ...statement,
       handler: async (request, reply) =>
-        sendStatement(request, reply, await access.requireUser(request.params.user_id)),
+        sendStatement(request, reply, await requireUserId(context, request.params.user_id)),
     }),
 
     getUsage: operation({
@@ -208,7 +215,8 @@ export function quotaOperations({ accounting, access }: RouteContext) {
       access: others('quotas.read'),
       summary: 'Usage of a user by project and month',
       ...usage,
-      handler: async (request, reply) => sendUsage(request, reply, await access.requireUser(request.params.user_id)),
+      handler: async (request, reply) =>
+        sendUsage(request, reply, await requireUserId(context, request.params.user_id)),
     }),
     getUsageOfAllUsers: operation({
       route: 'GET /admin/usage/',

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import { stageSchema } from '../../contract/fields.ts';
 import type { Topic } from '../../services/events/topic.ts';
-import type { Caller } from '../../services/identity/actor.ts';
-import type { Credentials } from '../../services/identity/authenticate.ts';
+import { authenticate as findCaller } from '../../services/identity/authenticate.ts';
+import type { ServiceDeps } from '../../services/service-deps.ts';
 import type { OpenRequests } from '../limits/concurrency.ts';
 import { docsPages } from '../openapi/docs-page.ts';
 import { openApiDocument } from '../openapi/document.ts';
@@ -24,7 +24,7 @@ import { accountOperations } from './account.ts';
 import { administrationOperations } from './administration.ts';
 import { auditOperations } from './audit.ts';
 import { clientOperations } from './clients.ts';
-import type { RouteContext, Services } from './context.ts';
+import type { RouteContext } from './context.ts';
 import { deviceRoutes } from './device.ts';
 import { eventOperations } from './events.ts';
 import { fileOperations } from './files.ts';
@@ -40,13 +40,12 @@ import { webAppRoutes } from './web-app.ts';
 import { webhookOperations } from './webhooks.ts';
 
 export interface RouteDeps extends ProbeDeps {
-  services: Services;
+  services: ServiceDeps;
   /** False for a server that has only probes and metrics. */
   servesCallers: boolean;
   version: string;
   /** For the OpenAPI document. */
   systems: readonly ExampleSystem[];
-  authenticate(credentials: Credentials): Promise<Caller>;
   /** Published when the rights of a user may have become fewer. */
   accessTopic: Pick<Topic, 'subscribe'>;
   /** The address at which browsers reach the server, if it is configured. */
@@ -66,7 +65,7 @@ type Admit = (request: FastifyRequest, reply: FastifyReply, access: Access) => P
 export async function registerRoutes(app: FastifyInstance, deps: RouteDeps): Promise<void> {
   const { services, systems, version, rates, servesCallers } = deps;
   const browser = createBrowser(deps.publicUrl, deps.hasTls);
-  const authenticate: Authenticate = (request) => deps.authenticate(credentialsOf(request, browser));
+  const authenticate: Authenticate = (request) => findCaller(services, credentialsOf(request, browser));
   const authentication = { authenticate, rates, browser };
   const probes = probeOperations(deps);
   const routes = servesCallers ? [...probes, ...callerRoutes(app, deps, authentication)] : probes;
@@ -84,7 +83,7 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps): Pro
     if (access === 'public') return rates.anonymous(request, reply);
     if (access === 'probe') return rates.anonymous(request, reply, 'probe');
     await requireCaller(request, reply, authentication);
-    request.isManager = await authorize(request, access, services.access);
+    request.isManager = await authorize(request, access, services);
   };
   const toCheck = createRequestChecks([stageSchema(systems.map(({ system }) => system))]);
   // Parsers of bodies belong to a context.
@@ -101,8 +100,8 @@ function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: Aut
   const { services, heartbeatMs, accessTopic, openRequests } = deps;
   const accessWatch = createAccessWatch({
     authenticate: (request) =>
-      deps.authenticate({ ...credentialsOf(request, authentication.browser), isRepeated: true }),
-    access: services.access,
+      findCaller(services, { ...credentialsOf(request, authentication.browser), isRepeated: true }),
+    db: services.db,
     accessTopic,
     intervalMs: heartbeatMs,
   });

@@ -3,7 +3,16 @@ import Type from 'typebox';
 import { nullableString } from '../../contract/fields.ts';
 import { SignInOptionsSchema } from '../../contract/oauth.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { SignInIssuer } from '../../services/identity/openid-sign-in.ts';
+import {
+  beginOpenIdSignIn,
+  completeOpenIdSignIn,
+  describeIssuers,
+  findSignOutUrl,
+  listSignInIssuers,
+  type SignInIssuer,
+} from '../../services/identity/openid-sign-in.ts';
+import { endSession } from '../../services/identity/sessions.ts';
+import { readSignInLink, signInByLink } from '../../services/identity/sign-in-links.ts';
 import { operation, operations, page } from '../operation.ts';
 import { findSignedIn } from '../request/access.ts';
 import { startPage, toLocalPath } from '../request/browser.ts';
@@ -21,14 +30,14 @@ const SignedOut = Type.Object(
 
 /** Pages and requests with which browsers sign in and out. */
 export function signInRoutes(context: RouteContext) {
-  const { signInLinks: links, sessions, openIdSignIn: openId, browser, rates } = context;
+  const { browser, rates } = context;
 
   async function sendOptions(request: FastifyRequest, reply: FastifyReply, target: string): Promise<FastifyReply> {
     const signedIn = await findSignedIn(request, context);
     if (signedIn === null)
-      return sendPage(reply, 200, { title: 'Sign in', body: signInOptions(openId.issuers(), target) });
+      return sendPage(reply, 200, { title: 'Sign in', body: signInOptions(listSignInIssuers(context), target) });
     const { caller, session, formToken } = signedIn;
-    const signOutUrl = await openId.signOutUrl(session, browser.originOf(request));
+    const signOutUrl = await findSignOutUrl(context, session, browser.originOf(request));
     return sendPage(reply, 200, {
       title: `You are signed in as user ${caller.userId}`,
       // The sign-out redirects to the issuer.
@@ -50,7 +59,7 @@ export function signInRoutes(context: RouteContext) {
       handler: async (request, reply) => {
         const { code, return_to: target } = request.query;
         if (code === undefined) return await sendOptions(request, reply, toLocalPath(target, startPage));
-        const userId = await rates.signIn(request, reply, () => links.read(code));
+        const userId = await rates.signIn(request, reply, () => readSignInLink(context, code));
         return sendPage(reply, 200, {
           title: `Sign in as user ${userId}`,
           body: html`<p>Continue only if you have asked for this link yourself.</p>
@@ -69,7 +78,7 @@ export function signInRoutes(context: RouteContext) {
       handler: async (request, reply) => {
         browser.requireOwnOrigin(request);
         const { code, return_to: target } = request.body;
-        const attempt = () => links.signIn(code, browser.visitorOf(request));
+        const attempt = () => signInByLink(context, code, browser.visitorOf(request));
         const { secret, maxAgeSeconds } = await rates.signIn(request, reply, attempt);
         browser.setCookie(reply, 'session', secret, maxAgeSeconds);
         return reply.redirect(toLocalPath(target, startPage), 303);
@@ -83,7 +92,8 @@ export function signInRoutes(context: RouteContext) {
         const { issuer, return_to: target } = request.query;
         const returnTo = toLocalPath(target, startPage);
         rates.signInStart(request, reply);
-        const { url, secret, maxAgeSeconds } = await openId.begin(issuer, returnTo, browser.originOf(request));
+        const origin = browser.originOf(request);
+        const { url, secret, maxAgeSeconds } = await beginOpenIdSignIn(context, issuer, returnTo, origin);
         browser.setCookie(reply, 'sign_in', secret, maxAgeSeconds);
         return reply.redirect(url, 303);
       },
@@ -98,7 +108,7 @@ export function signInRoutes(context: RouteContext) {
         const secret = browser.cookieOf(request, 'sign_in');
         browser.setCookie(reply, 'sign_in', '', 0);
         const answer = { search, origin: browser.originOf(request), secret };
-        const attempt = () => openId.complete(answer, browser.visitorOf(request));
+        const attempt = () => completeOpenIdSignIn(context, answer, browser.visitorOf(request));
         const { session, returnTo } = await rates.signIn(request, reply, attempt);
         browser.setCookie(reply, 'session', session.secret, session.maxAgeSeconds);
         return reply.redirect(returnTo, 303);
@@ -126,8 +136,8 @@ export function signInRoutes(context: RouteContext) {
           const { caller, session } = signedIn;
           if (formToken === undefined) browser.requireOwnScript(request);
           else browser.requireOwnForm(request, session, formToken);
-          const signOutUrl = await openId.signOutUrl(session, browser.originOf(request));
-          await sessions.end(caller, caller.sessionId);
+          const signOutUrl = await findSignOutUrl(context, session, browser.originOf(request));
+          await endSession(context, caller, caller.sessionId);
           browser.setCookie(reply, 'session', '', 0);
           if (formToken === undefined) return { sign_out_url: signOutUrl };
           return reply.redirect(signOutUrl ?? '/sign-in/', 303);
@@ -141,7 +151,7 @@ export function signInRoutes(context: RouteContext) {
         description: 'The OpenID providers, and the device flow of this server itself.',
         responses: { 200: SignInOptionsSchema },
         handler: async (request) => ({
-          issuers: await openId.describeIssuers(),
+          issuers: await describeIssuers(context),
           device_authorization_endpoint: `${browser.originOf(request)}/oauth/device/`,
           token_endpoint: `${browser.originOf(request)}/oauth/token/`,
         }),

@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { ReasonBody } from '../../contract/administration.ts';
 import { SystemSchema } from '../../contract/system.ts';
+import { readSystems, setPaused } from '../../services/systems/read-systems.ts';
 import { operation, operations, others, own } from '../operation.ts';
 import type { RouteContext } from './context.ts';
 
@@ -14,7 +15,7 @@ const pause = {
 };
 
 /** The HPC systems with their limits, tools and health. Operators see the errors of schedulers, and pause systems. */
-export const systemOperations = ({ systems }: RouteContext) =>
+export const systemOperations = (context: RouteContext) =>
   operations('systems', {
     listSystems: operation({
       route: 'GET /hpc/',
@@ -22,7 +23,7 @@ export const systemOperations = ({ systems }: RouteContext) =>
       summary: 'List the HPC systems with their limits, tools and health',
       description,
       responses: { 200: Type.Array(SystemSchema) },
-      handler: () => systems.read(),
+      handler: () => readSystems(context, 'users'),
     }),
     getSystem: operation({
       route: 'GET /hpc/{hpc}/',
@@ -30,7 +31,7 @@ export const systemOperations = ({ systems }: RouteContext) =>
       summary: 'Read one HPC system',
       description,
       responses: { 200: SystemSchema },
-      handler: async ({ params }) => (await systems.read(params.hpc))[0],
+      handler: async ({ params }) => (await readSystems(context, 'users', params.hpc))[0],
     }),
 
     listSystemsForAdministrators: operation({
@@ -39,7 +40,7 @@ export const systemOperations = ({ systems }: RouteContext) =>
       summary: 'List the HPC systems with the errors of their schedulers',
       description: adminDescription,
       responses: { 200: Type.Array(SystemSchema) },
-      handler: () => systems.readForOperators(),
+      handler: () => readSystems(context, 'operators'),
     }),
     getSystemForAdministrators: operation({
       route: 'GET /admin/systems/{hpc}/',
@@ -47,20 +48,20 @@ export const systemOperations = ({ systems }: RouteContext) =>
       summary: 'Read one HPC system with the error of its scheduler',
       description: adminDescription,
       responses: { 200: SystemSchema },
-      handler: async ({ params }) => (await systems.readForOperators(params.hpc))[0],
+      handler: async ({ params }) => (await readSystems(context, 'operators', params.hpc))[0],
     }),
     pauseSystem: operation({
       route: 'POST /admin/systems/{hpc}/pause/',
       ...pause,
       summary: 'Pause a system',
       handler: async ({ caller, params, body, idempotency }) =>
-        (await systems.pause(caller, params.hpc, body.reason, idempotency))[0],
+        (await setPaused(context, params.hpc, true, body.reason, { actor: caller, idempotency }))[0],
     }),
     resumeSystem: operation({
       route: 'POST /admin/systems/{hpc}/resume/',
       ...pause,
       summary: 'Resume a system',
       handler: async ({ caller, params, body, idempotency }) =>
-        (await systems.resume(caller, params.hpc, body.reason, idempotency))[0],
+        (await setPaused(context, params.hpc, false, body.reason, { actor: caller, idempotency }))[0],
     }),
   });

@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { ReasonBody, RoleBody, UserDetailsSchema, UserSchema } from '../../contract/administration.ts';
+import { disableUser, enableUser, listUsers, readUser, setUserRole } from '../../services/identity/users.ts';
 import { type CallerRequest, operation, operations, others } from '../operation.ts';
 import type { RouteContext } from './context.ts';
 
@@ -9,11 +10,11 @@ const toChange = ({ caller, params, body, idempotency }: ChangeRequest) => ({
   actor: caller,
   userId: params.user_id,
   reason: body.reason,
-  request: idempotency,
+  idempotency,
 });
 
 /** Lists users, changes their roles, disables and enables them. */
-export const userOperations = ({ users }: RouteContext) =>
+export const userOperations = (context: RouteContext) =>
   operations('administration', {
     listUsers: operation({
       route: 'GET /admin/users/',
@@ -21,7 +22,7 @@ export const userOperations = ({ users }: RouteContext) =>
       summary: 'List all users with their roles',
       description: 'A user exists from the first request with a valid token.',
       responses: { 200: Type.Array(UserSchema) },
-      handler: () => users.list(),
+      handler: () => listUsers(context),
     }),
     getUser: operation({
       route: 'GET /admin/users/{user_id}/',
@@ -29,7 +30,7 @@ export const userOperations = ({ users }: RouteContext) =>
       summary: 'Read one user',
       description: 'With the role, whether the user is disabled, and the identities at OpenID providers.',
       responses: { 200: UserDetailsSchema },
-      handler: ({ params }) => users.read(params.user_id),
+      handler: ({ params }) => readUser(context, params.user_id),
     }),
     disableUser: operation({
       route: 'POST /admin/users/{user_id}/disable/',
@@ -38,7 +39,7 @@ export const userOperations = ({ users }: RouteContext) =>
       description: 'All requests of the user are refused at once, and open streams end. Jobs continue.',
       body: ReasonBody,
       responses: { 200: UserSchema },
-      handler: (request) => users.disable(toChange(request)),
+      handler: (request) => disableUser(context, toChange(request)),
     }),
     enableUser: operation({
       route: 'POST /admin/users/{user_id}/enable/',
@@ -47,7 +48,7 @@ export const userOperations = ({ users }: RouteContext) =>
       description: 'Tokens that were not revoked work again.',
       body: ReasonBody,
       responses: { 200: UserSchema },
-      handler: (request) => users.enable(toChange(request)),
+      handler: (request) => enableUser(context, toChange(request)),
     }),
     setUserRole: operation({
       route: 'PUT /admin/users/{user_id}/role/',
@@ -58,6 +59,6 @@ export const userOperations = ({ users }: RouteContext) =>
       key: 'optional',
       body: RoleBody,
       responses: { 200: UserSchema },
-      handler: (request) => users.setRole(toChange(request), request.body.role),
+      handler: (request) => setUserRole(context, toChange(request), request.body.role),
     }),
   });

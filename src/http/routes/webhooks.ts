@@ -7,6 +7,18 @@ import {
   WebhookSchema,
   WebhookWithSecretSchema,
 } from '../../contract/webhook.ts';
+import { listDeliveries, readDelivery, resendDelivery, testWebhook } from '../../services/events/deliveries.ts';
+import {
+  changeWebhook,
+  createWebhook,
+  deleteWebhook,
+  disableWebhook,
+  enableWebhook,
+  listWebhooks,
+  readWebhook,
+  rotateWebhookSecret,
+} from '../../services/events/webhooks.ts';
+import { requireUserId } from '../../services/identity/access.ts';
 import { operation, operations, others, own } from '../operation.ts';
 import { pageQuery } from '../request/list-query.ts';
 import type { RouteContext } from './context.ts';
@@ -18,14 +30,14 @@ const webhookList = {
 };
 
 /** URLs that a user registers to receive events. Operators list, disable and enable those of all users. */
-export const webhookOperations = ({ webhooks, access }: RouteContext) =>
+export const webhookOperations = (context: RouteContext) =>
   operations('webhooks', {
     listWebhooks: operation({
       route: 'GET /webhooks/',
       access: own('webhooks.read'),
       summary: 'List your webhooks',
       ...webhookList,
-      handler: ({ caller }) => webhooks.list(caller.userId),
+      handler: ({ caller }) => listWebhooks(context, caller.userId),
     }),
     createWebhook: operation({
       route: 'POST /webhooks/',
@@ -35,7 +47,7 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       body: WebhookBody,
       noStore: true,
       responses: { 201: WebhookWithSecretSchema },
-      handler: ({ caller, body, idempotency }) => webhooks.create(caller.userId, body, idempotency),
+      handler: ({ caller, body, idempotency }) => createWebhook(context, caller.userId, body, idempotency),
     }),
     getWebhook: operation({
       route: 'GET /webhooks/{webhook_id}/',
@@ -43,7 +55,7 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       summary: 'Read one webhook',
       description: 'Shows whether deliveries fail, and why the webhook was disabled.',
       responses: webhook,
-      handler: ({ caller, params }) => webhooks.read(caller.userId, params.webhook_id),
+      handler: ({ caller, params }) => readWebhook(context, caller.userId, params.webhook_id),
     }),
     changeWebhook: operation({
       route: 'PATCH /webhooks/{webhook_id}/',
@@ -53,7 +65,7 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
         'Fields that the body omits stay as they are. A webhook that an administrator has disabled cannot be changed.',
       body: WebhookChangeBody,
       responses: webhook,
-      handler: ({ caller, params, body }) => webhooks.update(caller.userId, params.webhook_id, body),
+      handler: ({ caller, params, body }) => changeWebhook(context, caller.userId, params.webhook_id, body),
     }),
     deleteWebhook: operation({
       route: 'DELETE /webhooks/{webhook_id}/',
@@ -61,7 +73,7 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       summary: 'Delete a webhook',
       description: 'Returns the webhook as it was. A webhook that an administrator has disabled cannot be deleted.',
       responses: webhook,
-      handler: ({ caller, params }) => webhooks.delete(caller.userId, params.webhook_id),
+      handler: ({ caller, params }) => deleteWebhook(context, caller.userId, params.webhook_id),
     }),
     rotateWebhookSecret: operation({
       route: 'POST /webhooks/{webhook_id}/secret/',
@@ -71,7 +83,7 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       noStore: true,
       responses: { 200: WebhookWithSecretSchema },
       handler: ({ caller, params, idempotency }) =>
-        webhooks.rotateSecret(caller.userId, params.webhook_id, idempotency),
+        rotateWebhookSecret(context, caller.userId, params.webhook_id, idempotency),
     }),
     testWebhook: operation({
       route: 'POST /webhooks/{webhook_id}/test/',
@@ -79,7 +91,7 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       summary: 'Send a test delivery',
       description: 'Sends an event of the type `webhook.test`. Read the delivery to see the result.',
       responses: { 202: DeliverySchema },
-      handler: ({ caller, params, idempotency }) => webhooks.test(caller.userId, params.webhook_id, idempotency),
+      handler: ({ caller, params, idempotency }) => testWebhook(context, caller.userId, params.webhook_id, idempotency),
     }),
     listDeliveries: operation({
       route: 'GET /webhooks/{webhook_id}/deliveries/',
@@ -89,7 +101,7 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       query: pageQuery('deliveries', 1000, '100'),
       responses: { 200: Type.Array(DeliverySchema) },
       handler: ({ caller, params, query: { limit = 100, before } }) =>
-        webhooks.listDeliveries(caller.userId, params.webhook_id, limit, before),
+        listDeliveries(context, caller.userId, params.webhook_id, limit, before),
     }),
     getDelivery: operation({
       route: 'GET /webhooks/{webhook_id}/deliveries/{delivery_id}/',
@@ -97,7 +109,7 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       summary: 'Read one delivery',
       description: 'With the result of the last attempt.',
       responses: { 200: DeliverySchema },
-      handler: ({ caller, params }) => webhooks.readDelivery(caller.userId, params.webhook_id, params.delivery_id),
+      handler: ({ caller, params }) => readDelivery(context, caller.userId, params.webhook_id, params.delivery_id),
     }),
     resendDelivery: operation({
       route: 'POST /webhooks/{webhook_id}/deliveries/{delivery_id}/send/',
@@ -106,7 +118,7 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       description: 'The receiver recognizes it by its `webhook-id`.',
       responses: { 202: DeliverySchema },
       handler: ({ caller, params, idempotency }) =>
-        webhooks.redeliver(caller.userId, params.webhook_id, params.delivery_id, idempotency),
+        resendDelivery(context, caller.userId, params.webhook_id, params.delivery_id, idempotency),
     }),
 
     listWebhooksOfUser: operation({
@@ -114,14 +126,14 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       access: others('webhooks.read'),
       summary: 'Webhooks of a user',
       ...webhookList,
-      handler: async ({ params }) => webhooks.list(await access.requireUser(params.user_id)),
+      handler: async ({ params }) => listWebhooks(context, await requireUserId(context, params.user_id)),
     }),
     listWebhooksOfAllUsers: operation({
       route: 'GET /admin/webhooks/',
       access: others('webhooks.read'),
       summary: 'Webhooks of all users',
       ...webhookList,
-      handler: () => webhooks.list(undefined),
+      handler: () => listWebhooks(context),
     }),
     disableWebhook: operation({
       route: 'POST /admin/webhooks/{user_id}/{webhook_id}/disable/',
@@ -131,8 +143,8 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       body: ReasonBody,
       responses: webhook,
       handler: async ({ caller, params, body, idempotency }) => {
-        const owner = await access.requireUser(params.user_id);
-        return webhooks.disable(caller, owner, params.webhook_id, body.reason, idempotency);
+        const owner = await requireUserId(context, params.user_id);
+        return disableWebhook(context, owner, params.webhook_id, body.reason, { actor: caller, idempotency });
       },
     }),
     enableWebhook: operation({
@@ -143,8 +155,8 @@ export const webhookOperations = ({ webhooks, access }: RouteContext) =>
       body: ReasonBody,
       responses: webhook,
       handler: async ({ caller, params, body, idempotency }) => {
-        const owner = await access.requireUser(params.user_id);
-        return webhooks.enable(caller, owner, params.webhook_id, body.reason, idempotency);
+        const owner = await requireUserId(context, params.user_id);
+        return enableWebhook(context, owner, params.webhook_id, body.reason, { actor: caller, idempotency });
       },
     }),
   });

@@ -63,7 +63,7 @@ const maxDrainMs = 30_000;
 const handshakeTimeoutMs = 10_000;
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-/** Creates the HTTP server. Each route validates a request, calls one service and sends the result. */
+/** Creates the HTTP server. Each route validates a request, calls one use case and sends the result. */
 export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   const { log, limits, registry } = deps;
   const rates = createRateLimits(limits.rates, () => performance.now());

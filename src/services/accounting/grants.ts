@@ -1,5 +1,6 @@
+import { publicAccount } from '../../contract/ledger.ts';
 import { availableBalance } from '../../domain/accounting/settlement.ts';
-import { BursarError } from '../../domain/errors.ts';
+import { assertNever, BursarError } from '../../domain/errors.ts';
 import { publicUnits } from '../../domain/units.ts';
 import type { Tx } from '../../store/database/handle.ts';
 import type { Resource } from '../../store/database/tables.ts';
@@ -17,17 +18,34 @@ import {
   withdrawGrant,
 } from '../../store/ledger/grants.ts';
 import { findCurrentPeriodId } from '../../store/ledger/periods.ts';
+import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
+import type { Topic } from '../events/topic.ts';
+import { type CommonDeps, type ProjectScope, requireProject } from '../scope.ts';
+import { type GrantChange, insertGrantEvents } from './quota-events.ts';
 
-/** Amounts are seconds of time, or bytes of space. */
-export type GrantChange = { reason: string } & (
-  | { kind: 'top_up' | 'withdraw'; user: string | null; resource: Resource; amount: number; source: 'new' | 'pool' }
-  | { kind: 'transfer'; from: string; to: string; resource: Resource; amount: number }
-  | { kind: 'refund'; jobId: string; amount: number }
-);
+export interface GrantDeps extends CommonDeps {
+  userTopic: Pick<Topic, 'publish'>;
+}
+
+/** Changes the grants of a project, and returns the changed accounts. Amounts are in the units of the API. */
+export async function changeGrants(deps: GrantDeps, scope: ProjectScope, change: GrantChange, request: AdminRequest) {
+  const project = await requireProject(deps, scope);
+  const subject = `${project.hpc}/${project.name}`;
+  const size = 'resource' in change ? publicUnits[change.resource].size : 1;
+  const inLedgerUnits = { ...change, amount: change.amount * size };
+  const notified = new Set<string>();
+  const action = { ...request, name: `grant.${change.kind}`, subject, details: change };
+  const accounts = await executeAdminAction(deps, action, async (tx, at) => {
+    for (const userId of await insertGrantEvents(tx, project, inLedgerUnits, at)) notified.add(userId);
+    return await changeGrant(tx, project, inLedgerUnits, request.actor.userId, at);
+  });
+  for (const userId of notified) deps.userTopic.publish(userId);
+  return accounts.map(publicAccount);
+}
 
 /**
  * Changes the grants of a project, in the caller's transaction, and returns the changed accounts. The caps of a project
- * never add up to more than its pool, and used or held amounts are never withdrawn.
+ * never add up to more than its pool, and used or held amounts are never withdrawn. Amounts are in seconds or bytes.
  */
 export async function changeGrant(tx: Tx, project: ProjectRecord, change: GrantChange, actor: string, now: number) {
   const note = { actor, reason: change.reason, at: now };
@@ -41,10 +59,8 @@ export async function changeGrant(tx: Tx, project: ProjectRecord, change: GrantC
       return await transferGrant(tx, project, change, note);
     case 'refund':
       return await refundJob(tx, project, change, note);
-    default: {
-      const unhandled: never = change;
-      throw new Error(`unknown grant change ${String(unhandled)}`);
-    }
+    default:
+      return assertNever(change);
   }
 }
 
@@ -117,7 +133,7 @@ async function transferGrant(
 async function refundJob(
   tx: Tx,
   project: ProjectRecord,
-  { jobId, amount }: Extract<GrantChange, { kind: 'refund' }>,
+  { job_id: jobId, amount }: Extract<GrantChange, { kind: 'refund' }>,
   note: Note,
 ) {
   const job = await findJob(tx, jobId);

@@ -1,12 +1,40 @@
+import type { Static } from 'typebox';
+import type { PeriodBody, PeriodSchema } from '../../contract/administration.ts';
+import { toIsoTime, toIsoTimeOrNull } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Tx } from '../../store/database/handle.ts';
 import { listMembers } from '../../store/identity/members.ts';
 import { lockProject, type ProjectRecord } from '../../store/identity/projects.ts';
 import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
 import { endPeriod, insertPeriod, listOpenPeriods } from '../../store/ledger/periods.ts';
+import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
 import { createCap } from '../identity/enrolment.ts';
+import { type ProjectScope, requireProject } from '../scope.ts';
+import type { GrantDeps } from './grants.ts';
+import { insertPeriodEvents } from './quota-events.ts';
 
-export interface NewPeriod {
+export async function openPeriod(
+  deps: GrantDeps,
+  scope: ProjectScope,
+  body: Static<typeof PeriodBody>,
+  request: AdminRequest,
+): Promise<Static<typeof PeriodSchema>> {
+  const { starts, ends, member_seconds: memberSeconds, reserve_seconds: reserveSeconds, reason } = body;
+  const startsAt = starts === undefined ? null : Date.parse(starts);
+  const endsAt = ends === undefined ? null : Date.parse(ends);
+  const project = await requireProject(deps, scope);
+  let notified: readonly string[] = [];
+  const action = { ...request, name: 'grant.period', subject: `${project.hpc}/${project.name}`, details: body };
+  const opened = await executeAdminAction(deps, action, async (tx, at) => {
+    notified = await insertPeriodEvents(tx, project, memberSeconds, reason, at);
+    const period = { startsAt, endsAt, memberSeconds, reserveSeconds, reason };
+    return await openGrantPeriod(tx, project, period, request.actor.userId, at);
+  });
+  for (const userId of notified) deps.userTopic.publish(userId);
+  return { id: opened.id, starts: toIsoTime(opened.startsAt), ends: toIsoTimeOrNull(opened.endsAt) };
+}
+
+interface NewPeriod {
   /** Null: starts now. */
   startsAt: number | null;
   /** Null: has no end. */

@@ -1,3 +1,4 @@
+import { assertNever } from '../../domain/errors.ts';
 import { publicUnits } from '../../domain/units.ts';
 import type { Tx } from '../../store/database/handle.ts';
 import type { Resource } from '../../store/database/tables.ts';
@@ -5,8 +6,12 @@ import { insertEvents } from '../../store/events/events.ts';
 import { listMembers } from '../../store/identity/members.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findJob } from '../../store/jobs/jobs.ts';
-import type { GrantChange } from './grants.ts';
-import type { NewPeriod } from './periods.ts';
+
+export type GrantChange = { reason: string } & (
+  | { kind: 'top_up' | 'withdraw'; user: string | null; resource: Resource; amount: number; source: 'new' | 'pool' }
+  | { kind: 'transfer'; from: string; to: string; resource: Resource; amount: number }
+  | { kind: 'refund'; job_id: string; amount: number }
+);
 
 /** A change of the quotas of some users. */
 interface QuotaChange {
@@ -34,7 +39,8 @@ export async function insertGrantEvents(
 export async function insertPeriodEvents(
   tx: Tx,
   project: ProjectRecord,
-  { memberSeconds, reason }: NewPeriod,
+  memberSeconds: number,
+  reason: string,
   now: number,
 ): Promise<string[]> {
   const userIds = await listActiveMembers(tx, project);
@@ -76,14 +82,12 @@ async function toQuotaChanges(tx: Tx, project: ProjectRecord, change: GrantChang
     }
     case 'refund': {
       // An unknown job is refused by the change itself.
-      const job = await findJob(tx, change.jobId);
+      const job = await findJob(tx, change.job_id);
       const userIds = job === undefined ? [] : [job.owner];
       return [{ userIds, resource: 'time', account: 'cap', change: change.amount }];
     }
-    default: {
-      const unhandled: never = change;
-      throw new Error(`unknown grant change ${String(unhandled)}`);
-    }
+    default:
+      return assertNever(change);
   }
 }
 

@@ -1,102 +1,61 @@
 import type { Static } from 'typebox';
 import type { QuoteSchema } from '../../contract/ledger.ts';
 import { requirePayloadText, type SubmissionHeaders, toComparablePayload } from '../../contract/submission.ts';
-import { calculateCostSeconds, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
-import { availableBalance } from '../../domain/accounting/settlement.ts';
-import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
-import type { JobRequest } from '../../domain/jobs/job.ts';
 import { parsePayload } from '../../domain/jobs/payload.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
 import { countUnfinishedJobsOf } from '../../store/identity/users.ts';
-import { readOnce } from '../idempotency.ts';
-import type { Actor } from '../identity/actor.ts';
+import { findStoredResponse, type IdempotentRequest, runOnce } from '../idempotency.ts';
 import {
+  findJobLimitError,
+  quoteFor,
   requireSubmissionTarget,
-  type SubmissionTarget,
   type SubmissionTargetDeps,
 } from '../jobs/submission-target.ts';
-import { findJobLimitError, type UnfinishedJobs } from '../jobs/unfinished-job-limits.ts';
 import type { PathScope } from '../scope.ts';
 
 export interface QuoteRequest {
-  actor: Actor;
+  userId: string;
   scope: PathScope;
   headers: SubmissionHeaders;
-  idempotency: { key: string; target: string } | null;
+  idempotency: IdempotentRequest | null;
 }
+
+type PublicQuote = Static<typeof QuoteSchema>;
 
 /** The cost of a job and whether it would be accepted now. Asking holds nothing. */
-export async function readQuote(
-  deps: SubmissionTargetDeps,
-  { actor, scope, headers, idempotency }: QuoteRequest,
-): Promise<Static<typeof QuoteSchema>> {
-  const { userId } = actor;
-  const idempotentRequest = idempotency && {
-    ...idempotency,
-    userId,
-    content: [idempotency.target, toComparablePayload(headers)],
+export async function readQuote(deps: SubmissionTargetDeps, request: QuoteRequest): Promise<PublicQuote> {
+  const { headers } = request;
+  const idempotency = request.idempotency && {
+    ...request.idempotency,
+    content: [request.idempotency.content, toComparablePayload(headers)],
   };
-  return await readOnce(deps.db, idempotentRequest, deps.now(), async () => {
-    const target = await requireSubmissionTarget(deps, actor, scope);
-    const request = parsePayload(requirePayloadText(headers), target.system);
-    const counts = { user: await countUnfinishedJobsOf(deps.db, userId), project: target.accounts.spacePool.openHolds };
-    return publicQuote(target, request, counts);
-  });
+  const earlier = await findStoredResponse<PublicQuote>(deps.db, idempotency);
+  if (earlier !== undefined) return earlier;
+  const quote = await calculateQuote(deps, request);
+  // A transaction only for a response to store.
+  return idempotency === null ? quote : await runOnce(deps.db, idempotency, deps.now(), async () => quote);
 }
 
-function publicQuote(
-  target: SubmissionTarget,
-  request: JobRequest,
-  counts: UnfinishedJobs,
-): Static<typeof QuoteSchema> {
-  const { timeSeconds, timeLeftSeconds, maxRuntimeHours, shortfall } = quoteFor(target, request);
-  const nextCounts = { user: counts.user + 1, project: counts.project + 1 };
-  const refusal =
-    shortfall === null
-      ? findJobLimitError(nextCounts, target.maxUnfinishedJobs, target.project.name)
-      : quotaExceeded(shortfall, maxRuntimeHours, target.system.charge);
+async function calculateQuote(
+  deps: SubmissionTargetDeps,
+  { userId, scope, headers }: QuoteRequest,
+): Promise<PublicQuote> {
+  const target = await requireSubmissionTarget(deps, userId, scope);
+  const { project, system, accounts } = target;
+  const request = parsePayload(requirePayloadText(headers), system);
+  const quote = quoteFor(target, request);
+  const unfinishedJobs = await countUnfinishedJobsOf(deps.db, userId);
+  const counts = { user: unfinishedJobs + 1, project: accounts.spacePool.openHolds + 1 };
+  const refusal = quote.refusal ?? findJobLimitError(target, counts);
   return {
-    project_hpc: publicSystemName(target.project.hpc),
-    project_name: target.project.name,
+    project_hpc: publicSystemName(project.hpc),
+    project_name: project.name,
     runtime: request.runtimeHours,
-    cost: timeSeconds,
+    cost: quote.timeSeconds,
     accepted: refusal === null,
     reason: refusal?.message ?? null,
-    binding_account: shortfall?.account ?? null,
-    time_left: timeLeftSeconds,
-    longest_runtime: maxRuntimeHours,
+    binding_account: quote.shortfall?.account ?? null,
+    time_left: quote.timeLeftSeconds,
+    longest_runtime: quote.maxRuntimeHours,
   };
-}
-
-interface Quote {
-  timeSeconds: number;
-  /** The rest of the smaller of pool and cap, at least 0. */
-  timeLeftSeconds: number;
-  /** The longest runtime that the quota allows for these nodes and cores. */
-  maxRuntimeHours: number;
-  /** The reason why the job would be rejected. */
-  shortfall: Shortfall | null;
-}
-
-export function quoteFor({ system, accounts }: SubmissionTarget, request: JobRequest): Quote {
-  const needed = calculateCostSeconds(request, request.runtimeHours, system.charge);
-  const time = smaller(availableBalance(accounts.timePool), availableBalance(accounts.timeCap));
-  const space = smaller(availableBalance(accounts.spacePool), availableBalance(accounts.spaceCap));
-  const available = Math.max(0, time.available);
-  return {
-    timeSeconds: needed,
-    timeLeftSeconds: Math.max(0, time.available - needed),
-    maxRuntimeHours: maxAffordableRuntimeHours(request, system.charge, time.available, system.limits.runtimeHours),
-    shortfall:
-      time.available < needed
-        ? { resource: 'time', account: time.account, needed, available }
-        : // The size of the zip is not known yet, but overused space rejects every job.
-          space.available < 0
-          ? { resource: 'space', account: space.account, needed: 0, available: 0 }
-          : null,
-  };
-}
-
-function smaller(pool: number, cap: number): { account: 'pool' | 'cap'; available: number } {
-  return pool < cap ? { account: 'pool', available: pool } : { account: 'cap', available: cap };
 }

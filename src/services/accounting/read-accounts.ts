@@ -1,19 +1,18 @@
 import { publicProjectAccount } from '../../contract/ledger.ts';
-import type { Db } from '../../store/database/handle.ts';
 import { type CurrentAccount, listProjectAccounts, readQuotaRows } from '../../store/ledger/quotas.ts';
-import { type PathScope, requireProject, type Systems } from '../scope.ts';
+import { type CommonDeps, type ProjectScope, requireProject, type Systems } from '../scope.ts';
 
 /** The accounts of a user on all systems: the user's caps, and the pools of the same projects. */
-export async function readAccountsOfUser(db: Db, systems: Systems, userId: string, now: number) {
-  const rows = await readQuotaRows(db, { userId }, now);
+export async function listAccountsOfUser({ db, systems, now }: CommonDeps, userId: string) {
+  const rows = await readQuotaRows(db, { userId }, now());
   return rows.sort(byProject).map((account) => toPublic(systems, account));
 }
 
 /** The accounts of a project: its pools, and the caps of all its members. */
-export async function readAccountsOfProject(db: Db, systems: Systems, scope: Required<PathScope>, now: number) {
-  const project = await requireProject(db, systems, scope.hpc, scope.project);
-  const accounts = await listProjectAccounts(db, project.id, now);
-  return accounts.map((account) => toPublic(systems, { ...account, hpc: project.hpc, name: project.name }));
+export async function listAccountsOfProject(deps: CommonDeps, scope: ProjectScope) {
+  const { id, hpc, name } = await requireProject(deps, scope);
+  const accounts = await listProjectAccounts(deps.db, id, deps.now());
+  return accounts.map((account) => toPublic(deps.systems, { ...account, hpc, name }));
 }
 
 /** The pool before the cap, and time before space. */

@@ -1,4 +1,5 @@
-import type { AccountStatement, Statement } from '../../contract/statement.ts';
+import type { Static } from 'typebox';
+import { type AccountStatement, publicStatement, type StatementSchema } from '../../contract/statement.ts';
 import { calculateBurnRate } from '../../domain/accounting/burn-rate.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
@@ -10,24 +11,21 @@ import {
   type MovementRecord,
   type StatementRange,
 } from '../../store/ledger/statements.ts';
-import { type PathScope, requireProject, requireSystem, type Systems } from '../scope.ts';
+import { type CommonDeps, type ProjectScope, requireProject, requireSystem } from '../scope.ts';
+import { quotaUnknown } from './read-quotas.ts';
 
 /** Every movement on a user's accounts in a project, with the balance after each. */
 export async function readStatement(
-  db: Db,
-  systems: Systems,
+  deps: CommonDeps,
   userId: string,
-  scope: Required<PathScope>,
-  range: StatementRange,
-  now: number,
-): Promise<Statement> {
-  const project = await requireProject(db, systems, scope.hpc, scope.project);
-  if ((await findMember(db, userId, project.id)) === undefined) {
-    throw new BursarError(
-      'quota_unknown',
-      `User ${userId} has no quota in ${scope.project}. An administrator can make them a member.`,
-    );
-  }
+  scope: ProjectScope,
+  { from = 0, to }: Partial<StatementRange>,
+): Promise<Static<typeof StatementSchema>> {
+  const { db } = deps;
+  const project = await requireProject(deps, scope);
+  if ((await findMember(db, userId, project.id)) === undefined) throw quotaUnknown(userId, scope.project);
+  const now = deps.now();
+  const range = { from, to: to ?? now + 1 };
   if (range.to <= range.from) throw new BursarError('bad_request', '"to" must be later than "from".');
   const readResource = (resource: Resource) => readAccount(db, { projectId: project.id, userId, resource }, range);
   const time = await readResource('time');
@@ -35,15 +33,15 @@ export async function readStatement(
   const used = time.movements.reduce((total, movement) => total + movement.used, 0);
   const firstAt = time.movements[0]?.at ?? end;
   const rate = calculateBurnRate(used, Math.max(range.from, firstAt), end, time.closing);
-  return {
+  return publicStatement({
     user: userId,
     hpc: project.hpc,
-    charge: requireSystem(systems, project.hpc).charge,
+    charge: requireSystem(deps.systems, project.hpc).charge,
     project: project.name,
     ...range,
     time: { ...time, ...rate },
     space: await readResource('space'),
-  };
+  });
 }
 
 async function readAccount(

@@ -1,9 +1,8 @@
 import type { Static } from 'typebox';
 import type { UsageSchema } from '../../contract/ledger.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
-import type { Db } from '../../store/database/handle.ts';
 import { listUsageOfAllUsers, listUsageOfUser, type UsageRecord } from '../../store/ledger/monthly-usage.ts';
-import { type PathScope, requireScope, type Systems } from '../scope.ts';
+import { type PathScope, type ReadDeps, requireScope } from '../scope.ts';
 
 type Usage = Static<typeof UsageSchema>;
 
@@ -12,12 +11,12 @@ type Usage = Static<typeof UsageSchema>;
  * because it may be long.
  */
 export async function readUsage(
-  db: Db,
-  systems: Systems,
+  deps: ReadDeps,
   userId: string | undefined,
   scope: PathScope,
 ): Promise<Iterable<Usage[]>> {
-  const project = await requireScope(db, systems, scope);
+  const { db } = deps;
+  const project = await requireScope(deps, scope);
   const batches =
     userId === undefined ? await listUsageOfAllUsers(db, project?.id) : [await listUsageOfUser(db, userId)];
   const isInScope = (record: UsageRecord) =>

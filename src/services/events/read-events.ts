@@ -6,7 +6,7 @@ import type { EventFeed } from './event-feed.ts';
 
 export interface EventDeps {
   db: Db;
-  feed: EventFeed;
+  eventFeed: EventFeed;
 }
 
 /** The start of a read: after the event with this number, with the oldest stored event, or with the next new one. */
@@ -18,8 +18,14 @@ export interface StreamedEvent {
   json: string;
 }
 
-/** Rejects if the caller may no longer read: a token can be revoked while a stream is open. */
-export type AccessCheck = () => Promise<unknown>;
+export interface EventReading {
+  userId: string;
+  /** The number of the event before the first one to read. */
+  after: number;
+  signal: AbortSignal;
+  /** Rejects if the caller may no longer read: a token can be revoked while a stream is open. */
+  checkAccess(): Promise<unknown>;
+}
 
 const batchSize = 100;
 
@@ -42,13 +48,10 @@ export async function resolvePosition(
 
 /** Yields the events of a user after the given one as they happen, each once and in order, until the signal is aborted. */
 export async function* followEvents(
-  { db, feed }: EventDeps,
-  userId: string,
-  after: number,
-  signal: AbortSignal,
-  checkAccess: AccessCheck,
+  { db, eventFeed }: EventDeps,
+  { userId, after, signal, checkAccess }: EventReading,
 ): AsyncGenerator<StreamedEvent> {
-  const subscription = feed.subscribe(userId, signal);
+  const subscription = eventFeed.subscribe(userId, signal);
   let lastSeen = after;
   try {
     while (!signal.aborted) {
@@ -65,23 +68,14 @@ export async function* followEvents(
   }
 }
 
-export interface PollRequest {
-  after: number;
-  limit: number;
-  /** The longest wait for an event if there is none yet. */
-  waitMs: number;
-}
-
-/** One page of events as JSON. If there are none, waits for the first one (long polling). */
+/** One page of events as JSON. If there are none, waits for the first one, for at most `waitMs` (long polling). */
 export async function pollEvents(
-  { db, feed }: EventDeps,
-  userId: string,
-  { after, limit, waitMs }: PollRequest,
-  signal: AbortSignal,
-  checkAccess: AccessCheck,
+  { db, eventFeed }: EventDeps,
+  { userId, after, signal, checkAccess }: EventReading,
+  { limit, waitMs }: { limit: number; waitMs: number },
 ): Promise<string> {
   const waitSignal = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
-  const subscription = feed.subscribe(userId, waitSignal);
+  const subscription = eventFeed.subscribe(userId, waitSignal);
   try {
     let events = await listNextEvents(db, userId, after, limit);
     while (events.length === 0 && !waitSignal.aborted) {

@@ -4,31 +4,27 @@ import { toIsoTime } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { type AuditFilter, type AuditRecord, findAuditPosition, listAudit } from '../../store/identity/audit.ts';
+import type { ReadDeps } from '../scope.ts';
 
-export type PublicAuditRecord = Static<typeof AuditSchema>;
-export type AuditTrail = ReturnType<typeof createAuditTrail>;
+type PublicAuditRecord = Static<typeof AuditSchema>;
 
 const batchSize = 1000;
 
-/** The record of sign-ins, refused requests, and changes to tokens, users and quotas. */
-export function createAuditTrail(db: Db) {
-  return {
-    /** Yields records from new to old, at most `limit`, those after the record with the id `before` if it is given. */
-    async *read(
-      filter: AuditFilter,
-      { limit, before }: { limit: number; before?: number | undefined },
-    ): AsyncGenerator<PublicAuditRecord[]> {
-      let position = before === undefined ? undefined : await requirePosition(db, before);
-      for (let remaining = limit; remaining > 0; ) {
-        const size = Math.min(batchSize, remaining);
-        const records = await listAudit(db, filter, size, position);
-        if (records.length > 0) yield records.map(publicRecord);
-        if (records.length < size) return;
-        remaining -= size;
-        position = records.at(-1);
-      }
-    },
-  };
+/** Yields records from new to old, at most `limit`, those after the record with the id `before` if it is given. */
+export async function* readAuditTrail(
+  { db }: Pick<ReadDeps, 'db'>,
+  filter: AuditFilter,
+  { limit, before }: { limit: number; before?: number | undefined },
+): AsyncGenerator<PublicAuditRecord[]> {
+  let position = before === undefined ? undefined : await requirePosition(db, before);
+  for (let remaining = limit; remaining > 0; ) {
+    const size = Math.min(batchSize, remaining);
+    const records = await listAudit(db, filter, size, position);
+    if (records.length > 0) yield records.map(publicRecord);
+    if (records.length < size) return;
+    remaining -= size;
+    position = records.at(-1);
+  }
 }
 
 async function requirePosition(db: Db, id: number) {
@@ -39,7 +35,7 @@ async function requirePosition(db: Db, id: number) {
   throw new BursarError('bad_request', message, { fields });
 }
 
-function publicRecord({ id, at, actor, action, subject, details, hash }: AuditRecord): PublicAuditRecord {
+function publicRecord({ id, at, actor, ...record }: AuditRecord): PublicAuditRecord {
   return {
     id,
     at: toIsoTime(at),
@@ -48,9 +44,6 @@ function publicRecord({ id, at, actor, action, subject, details, hash }: AuditRe
     token_id: actor.tokenId,
     session_id: actor.sessionId,
     request_id: actor.requestId,
-    action,
-    subject,
-    details,
-    hash,
+    ...record,
   };
 }

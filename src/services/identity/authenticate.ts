@@ -10,7 +10,7 @@ import { RefusedAccess, userDisabled } from './refused-access.ts';
 import { requireSession, type SessionDeps } from './sessions.ts';
 import { hashToken } from './tokens.ts';
 
-export interface AuthenticationDeps extends IdentityUserDeps, Pick<SessionDeps, 'idleMs'> {
+export interface AuthenticationDeps extends IdentityUserDeps, SessionDeps {
   oidc: OidcVerifier;
 }
 

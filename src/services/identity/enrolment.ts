@@ -59,7 +59,7 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
           createdAt: now,
         };
         const existing = await findProject(tx, hpc, name);
-        if (existing === undefined) await createProject(tx, project);
+        if (existing === undefined) await storeProject(tx, project);
         else await updateProject(tx, existing.id, project);
       }
     }
@@ -72,7 +72,7 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
 }
 
 /** Creates a project with empty pools and a period without end. */
-export async function createProject(tx: Tx, project: NewProject): Promise<number> {
+export async function storeProject(tx: Tx, project: NewProject): Promise<number> {
   const id = await insertProject(tx, project);
   await resetGroupMemberships(tx);
   const periodId = await insertPeriod(tx, id, project.createdAt, null);

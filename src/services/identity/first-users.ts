@@ -1,4 +1,3 @@
-import type { Db } from '../../store/database/handle.ts';
 import { noLimit } from '../../store/identity/tokens.ts';
 import { listUserIds } from '../../store/identity/users.ts';
 import { commandLineActor } from './actor.ts';
@@ -29,7 +28,7 @@ export async function prepareFirstUsers(
   isDemonstration: boolean,
   now: number,
 ): Promise<FirstUsers> {
-  if (await hasUsers(deps.db)) return { kind: 'known' };
+  if ((await listUserIds(deps.db)).length > 0) return { kind: 'known' };
   if (!isDemonstration) return { kind: 'none' };
   const actor = commandLineActor(automaticActor);
   const create = async (userId: string, role: 'administrator' | 'user') => {
@@ -40,5 +39,3 @@ export async function prepareFirstUsers(
   const admin = await create('300001', 'administrator');
   return { kind: 'demonstration', admin, user: await create('301330', 'user') };
 }
-
-const hasUsers = async (db: Db) => (await listUserIds(db)).length > 0;

@@ -1,20 +1,20 @@
 import { hash } from 'node:crypto';
 import { BursarError } from '../../domain/errors.ts';
 import { isAssignedUserId } from '../../domain/identity/user-id.ts';
-import type { Db, Tx } from '../../store/database/handle.ts';
+import type { Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { findIdentity, type IdentityRecord, insertIdentity } from '../../store/identity/identities.ts';
 import { insertUser, nextUserId, userExists } from '../../store/identity/users.ts';
+import type { Topic } from '../events/topic.ts';
+import type { CommonDeps } from '../scope.ts';
 import { applyClaims, type Origin } from './apply-claims.ts';
 import { joinAutoJoinProjects } from './enrolment.ts';
 import type { Identity } from './oidc/claims.ts';
 import { userDisabled } from './refused-access.ts';
 
-export interface IdentityUserDeps {
-  db: Db;
-  now(): number;
-  /** Called after a commit by which the rights of a user may have become fewer. */
-  publishAccess(userId: string): void;
+export interface IdentityUserDeps extends Pick<CommonDeps, 'db' | 'now'> {
+  /** Published when the rights of a user may have become fewer. */
+  accessTopic: Pick<Topic, 'publish'>;
 }
 
 /**
@@ -22,7 +22,7 @@ export interface IdentityUserDeps {
  * whose claims say nothing new costs one query and writes nothing.
  */
 export async function findOrCreateUser(
-  { db, now, publishAccess }: IdentityUserDeps,
+  { db, now, accessTopic }: IdentityUserDeps,
   identity: Identity,
   origin: Origin,
 ): Promise<Pick<IdentityRecord, 'userId' | 'role'>> {
@@ -45,7 +45,7 @@ export async function findOrCreateUser(
     );
     return { userId, role };
   });
-  if (record !== undefined) publishAccess(user.userId);
+  if (record !== undefined) accessTopic.publish(user.userId);
   return user;
 }
 

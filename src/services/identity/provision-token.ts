@@ -1,20 +1,17 @@
 import type { OidcConfig } from '../../config/oidc-schema.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { allScopes, type SiteRole, type TokenScope, userScopes } from '../../domain/identity/policy.ts';
-import type { Db } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import type { TokenLimit } from '../../store/identity/tokens.ts';
 import { findUser, setRole } from '../../store/identity/users.ts';
-import { requireProject, requireSystem, type Systems } from '../scope.ts';
+import { type ReadDeps, requireScope } from '../scope.ts';
 import type { Actor } from './actor.ts';
 import { enrolUser } from './enrolment.ts';
-import { requireRoleDecidedHere } from './role-authority.ts';
 import { issueRecordedToken } from './tokens.ts';
+import { requireRoleDecidedHere } from './users.ts';
 
-export interface ProvisionDeps {
-  db: Db;
-  systems: Systems;
+export interface ProvisionDeps extends ReadDeps {
   providers: readonly OidcConfig[];
 }
 
@@ -34,11 +31,14 @@ export interface ProvisionRequest {
 
 /** Creates the user if there is none, and a token, which is returned. Both are in the audit trail. */
 export async function provisionToken(
-  { db, systems, providers }: ProvisionDeps,
+  deps: ProvisionDeps,
   { actor, reason, userId, role, limit, name, expiresAt, ...request }: ProvisionRequest,
   now: number,
 ): Promise<string> {
-  await requireLimit(db, systems, limit);
+  const { db, providers } = deps;
+  const { hpc, project } = limit;
+  if (hpc === null && project !== null) throw new BursarError('invalid_argument', 'Give the system of the project.');
+  if (hpc !== null) await requireScope(deps, { hpc, ...(project === null ? {} : { project }) });
   const isNew = await enrolUser(db, userId, 'user', now);
   const scopes = request.scopes ?? (role === undefined || role === 'user' ? userScopes : allScopes);
   const why = reason === undefined ? {} : { reason };
@@ -60,10 +60,4 @@ export async function provisionToken(
     const newToken = { userId, name, scopes, limit, expiresAt };
     return (await issueRecordedToken(tx, newToken, { actor, details: why }, now)).token;
   });
-}
-
-async function requireLimit(db: Db, systems: Systems, { hpc, project }: TokenLimit): Promise<void> {
-  if (hpc === null && project !== null) throw new BursarError('invalid_argument', 'Give the system of the project.');
-  if (hpc !== null) requireSystem(systems, hpc);
-  if (hpc !== null && project !== null) await requireProject(db, systems, hpc, project);
 }

@@ -2,29 +2,20 @@ import type { Static } from 'typebox';
 import type { SessionSchema } from '../../contract/account.ts';
 import { toIsoTime } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { Db, Tx } from '../../store/database/handle.ts';
+import type { Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
-import {
-  findSessionByHash,
-  insertSession,
-  listSessions,
-  revokeSession,
-  type SessionRecord,
-  storeSessionUse,
-} from '../../store/identity/sessions.ts';
+import * as store from '../../store/identity/sessions.ts';
+import type { Topic } from '../events/topic.ts';
+import type { CommonDeps } from '../scope.ts';
 import { requireEnabledUser } from './access.ts';
 import type { Actor, Caller } from './actor.ts';
 import { RefusedAccess, userDisabled } from './refused-access.ts';
 import { createSecret, hashToken } from './tokens.ts';
 
-export interface SessionDeps {
-  db: Db;
-  /** A session that was not used for so long has ended. */
-  idleMs: number;
-  /** The longest life of a session, however often it is used. */
-  maxMs: number;
-  now(): number;
+export interface SessionDeps extends Pick<CommonDeps, 'db' | 'now'> {
+  /** A session that was not used for `idleMs` has ended. `maxMs` is its longest life, however often it is used. */
+  sessions: { idleMs: number; maxMs: number };
 }
 
 /** A browser that is about to sign in. */
@@ -50,19 +41,19 @@ const maxUserAgentLength = 200;
  */
 export async function startSession(
   tx: Tx,
-  { maxMs, now }: SessionDeps,
+  { sessions: { maxMs }, now }: SessionDeps,
   visitor: Visitor,
   { userId, provider }: { userId: string; provider: { issuer: string; idToken: string | null } | null },
 ): Promise<StartedSession> {
   await requireEnabledUser(tx, userId);
   const at = now();
-  const previous = visitor.session && (await findSessionByHash(tx, hashToken(visitor.session)));
-  if (previous) await revokeSession(tx, previous.id, at);
+  const previous = visitor.session && (await store.findSessionByHash(tx, hashToken(visitor.session)));
+  if (previous) await store.revokeSession(tx, previous.id, at);
   const secret = createSecret('bursar_session_');
   const { address, requestId } = visitor;
   const userAgent = visitor.userAgent.slice(0, maxUserAgentLength);
   const times = { createdAt: at, lastUsedAt: at, expiresAt: at + maxMs };
-  const id = await insertSession(tx, { userId, hash: hashToken(secret), ...times, address, userAgent, ...provider });
+  const id = await store.insertSession(tx, { userId, hash: hashToken(secret), ...times, address, userAgent, ...provider });
   await insertAudit(tx, {
     actor: { userId, address, tokenId: null, sessionId: id, requestId },
     action: 'session.create',
@@ -78,11 +69,11 @@ const useIntervalMs = 60_000;
 
 /** Finds the session of a secret, and when it ends unless it is used again. Throws if it has ended, or its user is disabled. */
 export async function requireSession(
-  { db, idleMs, now }: Pick<SessionDeps, 'db' | 'idleMs' | 'now'>,
+  { db, sessions: { idleMs }, now }: SessionDeps,
   hash: string,
   isUse: boolean,
-): Promise<SessionRecord & { endsAt: number }> {
-  const session = await findSessionByHash(db, hash);
+): Promise<store.SessionRecord & { endsAt: number }> {
+  const session = await store.findSessionByHash(db, hash);
   const at = now();
   const hasEnded =
     session === undefined || session.revokedAt !== null || session.expiresAt <= at || session.lastUsedAt + idleMs <= at;
@@ -93,65 +84,64 @@ export async function requireSession(
   if (session.userDisabledAt !== null) throw userDisabled(session.userId);
   // Not awaited, and repeated by the next request if it fails: a request must not fail because of it.
   if (isUse && at - session.lastUsedAt >= Math.min(useIntervalMs, idleMs / 10))
-    void storeSessionUse(db, session.id, at).catch(() => undefined);
+    void store.storeSessionUse(db, session.id, at).catch(() => undefined);
   return { ...session, endsAt: Math.min(session.expiresAt, (isUse ? at : session.lastUsedAt) + idleMs) };
 }
 
-export interface SessionServiceDeps extends SessionDeps {
-  /** Called after a commit that takes rights from a user. */
-  publishAccess(userId: string): void;
+export interface EndSessionDeps extends SessionDeps {
+  /** Published when the rights of a user may have become fewer. */
+  accessTopic: Pick<Topic, 'publish'>;
 }
 
-export type SessionService = ReturnType<typeof createSessionService>;
+type Session = Static<typeof SessionSchema>;
 
-/** The sessions that users see and end. */
-export function createSessionService(deps: SessionServiceDeps) {
-  const { db, idleMs, now, publishAccess } = deps;
+const findSessions = ({ db, now, sessions }: SessionDeps, userId: string) =>
+  store.listSessions(db, userId, { now: now(), idleMs: sessions.idleMs });
 
-  const listOf = (userId: string) => listSessions(db, userId, { now: now(), idleMs });
-
-  /** Ends sessions of a user. Ending one that has ended changes nothing. */
-  async function end(actor: Actor, sessions: readonly SessionRecord[]): Promise<void> {
-    for (const { id, userId } of sessions)
-      await inTransaction(db, async (tx) => {
-        if (!(await revokeSession(tx, id, now()))) return;
-        await insertAudit(tx, { actor, action: 'session.revoke', subject: `${userId}/${id}`, details: {}, at: now() });
-      });
-    for (const userId of new Set(sessions.map((session) => session.userId))) publishAccess(userId);
-  }
-
-  return {
-    async list(userId: string, currentId: number | null = null) {
-      return (await listOf(userId)).map((session) => publicSession(session, deps, currentId));
-    },
-
-    async end(caller: Caller, id: number): Promise<Static<typeof SessionSchema>> {
-      const session = (await listOf(caller.userId)).find((candidate) => candidate.id === id);
-      if (session === undefined)
-        throw new BursarError('session_unknown', 'You have no such session. GET /me/sessions/ lists yours.');
-      await end(caller, [session]);
-      return publicSession(session, deps, caller.sessionId);
-    },
-
-    /** Ends all sessions of a user, except that of the actor. */
-    async endOthers(actor: Actor, userId: string) {
-      const sessions = (await listOf(userId)).filter(({ id }) => id !== actor.sessionId);
-      await end(actor, sessions);
-      return sessions.map((session) => publicSession(session, deps, null));
-    },
-  };
+export async function listSessions(deps: SessionDeps, userId: string, currentId: number | null): Promise<Session[]> {
+  return (await findSessions(deps, userId)).map((session) => publicSession(session, deps, currentId));
 }
 
-function publicSession(session: SessionRecord, { idleMs }: SessionDeps, currentId: number | null) {
+export async function endSession(deps: EndSessionDeps, caller: Caller, id: number): Promise<Session> {
+  const session = (await findSessions(deps, caller.userId)).find((candidate) => candidate.id === id);
+  if (session === undefined)
+    throw new BursarError('session_unknown', 'You have no such session. GET /me/sessions/ lists yours.');
+  await endSessions(deps, caller, caller.userId, [session]);
+  return publicSession(session, deps, caller.sessionId);
+}
+
+/** Ends all sessions of a user, except that of the actor. */
+export async function endOtherSessions(deps: EndSessionDeps, actor: Actor, userId: string): Promise<Session[]> {
+  const sessions = (await findSessions(deps, userId)).filter(({ id }) => id !== actor.sessionId);
+  await endSessions(deps, actor, userId, sessions);
+  return sessions.map((session) => publicSession(session, deps, null));
+}
+
+/** Ends sessions of a user. Ending one that has ended changes nothing. */
+async function endSessions(
+  { db, now, accessTopic }: EndSessionDeps,
+  actor: Actor,
+  userId: string,
+  sessions: readonly store.SessionRecord[],
+): Promise<void> {
+  for (const { id } of sessions)
+    await inTransaction(db, async (tx) => {
+      if (!(await store.revokeSession(tx, id, now()))) return;
+      await insertAudit(tx, { actor, action: 'session.revoke', subject: `${userId}/${id}`, details: {}, at: now() });
+    });
+  accessTopic.publish(userId);
+}
+
+function publicSession(session: store.SessionRecord, { sessions }: SessionDeps, currentId: number | null): Session {
   const { id, createdAt, lastUsedAt, expiresAt, address, userAgent, issuer } = session;
   return {
     id,
     created_at: toIsoTime(createdAt),
     last_used_at: toIsoTime(lastUsedAt),
-    expires_at: toIsoTime(Math.min(expiresAt, lastUsedAt + idleMs)),
+    expires_at: toIsoTime(Math.min(expiresAt, lastUsedAt + sessions.idleMs)),
     address,
     user_agent: userAgent,
     issuer,
     current: id === currentId,
-  } satisfies Static<typeof SessionSchema>;
+  };
 }

@@ -21,28 +21,20 @@ export async function createSignInLink(db: Db, userId: string, actor: AuditActor
   return `/sign-in/?code=${code}`;
 }
 
-export type SignInLinkService = ReturnType<typeof createSignInLinkService>;
+/** The user of a code. Does not use up the code. */
+export async function readSignInLink({ db, now }: SessionDeps, code: string): Promise<string> {
+  const userId = await findSignInCode(db, hashToken(code), now());
+  if (userId === undefined) throw invalidCode();
+  return userId;
+}
 
-/** Sign-in with a one-time code. */
-export function createSignInLinkService(deps: SessionDeps) {
-  const { db, now } = deps;
-  return {
-    /** The user of a code. Does not use up the code. */
-    async read(code: string): Promise<string> {
-      const userId = await findSignInCode(db, hashToken(code), now());
-      if (userId === undefined) throw invalidCode();
-      return userId;
-    },
-
-    /** Uses up the code. If two requests do so at the same time, one of them fails. */
-    async signIn(code: string, visitor: Visitor): Promise<StartedSession> {
-      return await inTransaction(db, async (tx) => {
-        const userId = await takeSignInCode(tx, hashToken(code), now());
-        if (userId === undefined) throw invalidCode();
-        return await startSession(tx, deps, visitor, { userId, provider: null });
-      });
-    },
-  };
+/** Uses up the code. If two requests do so at the same time, one of them fails. */
+export async function signInByLink(deps: SessionDeps, code: string, visitor: Visitor): Promise<StartedSession> {
+  return await inTransaction(deps.db, async (tx) => {
+    const userId = await takeSignInCode(tx, hashToken(code), deps.now());
+    if (userId === undefined) throw invalidCode();
+    return await startSession(tx, deps, visitor, { userId, provider: null });
+  });
 }
 
 function invalidCode(): BursarError {

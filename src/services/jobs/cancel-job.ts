@@ -1,22 +1,16 @@
 import { toJobReference } from '../../contract/event.ts';
 import { publicJob } from '../../contract/job.ts';
 import { isTerminal } from '../../domain/jobs/job.ts';
-import type { StageNames } from '../../domain/jobs/stage.ts';
-import type { Db, Tx } from '../../store/database/handle.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import { requestCancellation } from '../../store/jobs/job-queue.ts';
-import type { JobRecord } from '../../store/jobs/jobs.ts';
 import type { Topic } from '../events/topic.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
-import { requireSystem, type Systems } from '../scope.ts';
-import { auditedJob, type Intervention, interventionOf, type JobAction, requireJob } from './find-job.ts';
+import { type CommonDeps, requireSystem } from '../scope.ts';
+import { auditedJob, interventionOf, type JobAction, requireJob } from './find-job.ts';
 
-export interface CancelJobDeps {
-  db: Db;
-  systems: Systems;
+export interface CancelJobDeps extends CommonDeps {
   userTopic: Pick<Topic, 'publish'>;
-  now(): number;
   /** Called when a cancellation is stored, so that the dispatcher and the canceller poll at once. */
   wakeDispatcher(hpc: string): void;
 }
@@ -38,41 +32,28 @@ export async function cancelJob(
   idempotency: IdempotentRequest | null,
 ): Promise<CancelledJob> {
   const { db, systems, userTopic } = deps;
-  const { actor, owner, scope, jobId } = action;
-  const now = deps.now();
+  const { actor, hpc } = action;
+  const at = deps.now();
   let notified: string | undefined;
-  const result = await runOnce(db, idempotency, now, async (tx) => {
-    const job = await requireJob(tx, systems, owner, scope, jobId);
-    if (await requestCancellation(tx, job.id, { by: actor.userId, at: now })) {
+  const result = await runOnce(db, idempotency, at, async (tx) => {
+    const job = await requireJob({ db: tx, systems }, action);
+    if (await requestCancellation(tx, job.id, { by: actor.userId, at })) {
       const intervention = interventionOf(action, job);
       if (intervention !== undefined) {
-        const stageNames = requireSystem(systems, scope.hpc).stages;
-        await insertCancelEvent(tx, { job, stageNames, intervention, at: now });
-        await insertAudit(tx, { ...auditedJob(job, intervention), actor, action: 'job.cancel', at: now });
+        // The owner did not want that end.
+        const { json: jobJson, stage } = publicJob(job, requireSystem(systems, hpc).stages);
+        const data = { ...toJobReference(job), stage, ...intervention };
+        await insertEvent(tx, { userId: job.owner, job: job.id, jobJson, kind: 'job.cancel_requested', data, at });
+        await insertAudit(tx, { ...auditedJob(job, intervention), actor, action: 'job.cancel', at });
         notified = job.owner;
       }
       return { json: job.publicJson, hasEnded: false };
     }
     // Already requested, or the job has ended, possibly since it was read.
-    const { publicJson, status } = await requireJob(tx, systems, owner, scope, jobId);
+    const { publicJson, status } = await requireJob({ db: tx, systems }, action);
     return { json: publicJson, hasEnded: isTerminal(status.state) };
   });
   if (notified !== undefined) userTopic.publish(notified);
-  if (!result.hasEnded) deps.wakeDispatcher(scope.hpc);
+  if (!result.hasEnded) deps.wakeDispatcher(hpc);
   return result;
-}
-
-/** Tells the owner who did not want that end. */
-async function insertCancelEvent(
-  tx: Tx,
-  {
-    job,
-    stageNames,
-    intervention,
-    at,
-  }: { job: JobRecord; stageNames: StageNames; intervention: Intervention; at: number },
-): Promise<void> {
-  const { json: jobJson, stage } = publicJob(job, stageNames);
-  const data = { ...toJobReference(job), stage, ...intervention };
-  await insertEvent(tx, { userId: job.owner, job: job.id, jobJson, kind: 'job.cancel_requested', data, at });
 }

@@ -2,7 +2,7 @@ import { toJobReference } from '../../contract/event.ts';
 import { publicJob } from '../../contract/job.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { isTerminal } from '../../domain/jobs/job.ts';
-import type { Db, Tx } from '../../store/database/handle.ts';
+import type { Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
@@ -10,38 +10,34 @@ import { type JobRecord, updateStatus } from '../../store/jobs/jobs.ts';
 import { freeSpace } from '../../store/ledger/ledger.ts';
 import type { Topic } from '../events/topic.ts';
 import type { Actor } from '../identity/actor.ts';
-import { requireSystem, type Systems } from '../scope.ts';
+import { type CommonDeps, requireSystem } from '../scope.ts';
 import { auditedJob, type Intervention, interventionOf, type JobAction, requireJob } from './find-job.ts';
 
-export interface DeleteFilesDeps {
+export interface DeleteFilesDeps extends Omit<CommonDeps, 'db'> {
   /** Runs a transaction; that of a worker commits only while the worker holds its lease. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
-  systems: Systems;
   /** Removes the workspace of a job in the background. */
   removeFiles(hpc: string, jobId: string): void;
-  now(): number;
 }
 
-export interface DeleteJobDeps extends Omit<DeleteFilesDeps, 'transaction'> {
-  db: Db;
+export interface DeleteJobDeps extends CommonDeps, Omit<DeleteFilesDeps, 'transaction'> {
   userTopic: Pick<Topic, 'publish'>;
 }
 
 /** Deletes the files of a finished job and returns its public JSON. Repeating it is harmless. */
 export async function deleteJob(deps: DeleteJobDeps, action: JobAction): Promise<string> {
-  const { actor, owner, scope, jobId } = action;
-  const job = await requireJob(deps.db, deps.systems, owner, scope, jobId);
+  const { actor } = action;
+  const job = await requireJob(deps, action);
   if (!isTerminal(job.status.state)) {
-    const message = `The job has not ended. Cancel it first with POST …/${jobId}/cancel/, and delete it when it has ended.`;
+    const message = `The job has not ended. Cancel it first with POST …/${job.jobId}/cancel/, and delete it when it has ended.`;
     throw new BursarError('job_not_finished', message);
   }
   try {
-    const reason = `files of ${job.jobId} deleted`;
     const transaction: DeleteFilesDeps['transaction'] = (work) => inTransaction(deps.db, work);
     const intervention = interventionOf(action, job);
     return await deleteFiles({ ...deps, transaction }, job, {
       actor: actor.userId,
-      reason,
+      reason: `files of ${job.jobId} deleted`,
       ...(intervention && { audited: { actor, intervention } }),
     });
   } finally {

@@ -1,17 +1,19 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { SiteRole } from '../../domain/identity/policy.ts';
-import type { Db } from '../../store/database/handle.ts';
 import { findJob, type JobRecord } from '../../store/jobs/jobs.ts';
 import type { Actor } from '../identity/actor.ts';
 import { RefusedAccess } from '../identity/refused-access.ts';
-import { type Owner, type PathScope, requireProject, type Systems } from '../scope.ts';
+import { type Owner, type ProjectScope, type ReadDeps, requireProject } from '../scope.ts';
 
-/** A job that a path names, and the user who acts on it: its owner, or somebody with a role. */
-export interface JobAction {
-  actor: Actor;
+/** A job that a path names. */
+export interface JobPath extends ProjectScope {
   owner: Owner;
-  scope: Required<PathScope>;
   jobId: string;
+}
+
+/** A job, and the user who acts on it: its owner, or somebody with a role. */
+export interface JobAction extends JobPath {
+  actor: Actor;
   /** On the paths for jobs of any user. */
   intervention?: Intervention;
 }
@@ -30,23 +32,12 @@ export function interventionOf({ actor, intervention }: JobAction, job: JobRecor
 }
 
 /** The job that a path names. A job of another owner is reported as unknown. */
-export async function requireJob(
-  db: Db,
-  systems: Systems,
-  owner: Owner,
-  scope: Required<PathScope>,
-  jobId: string,
-): Promise<JobRecord> {
-  await requireProject(db, systems, scope.hpc, scope.project);
-  const job = await findJob(db, jobId);
-  const isInScope = job?.project.hpc === scope.hpc && job.project.name === scope.project;
+export async function requireJob(deps: ReadDeps, { owner, hpc, project, jobId }: JobPath): Promise<JobRecord> {
+  await requireProject(deps, { hpc, project });
+  const job = await findJob(deps.db, jobId);
   const isOthers = job !== undefined && owner !== undefined && job.owner !== owner;
-  if (job === undefined || !isInScope || isOthers) throw jobNotFound(scope, isOthers);
-  return job;
-}
-
-function jobNotFound({ hpc, project }: Required<PathScope>, isOthers: boolean): BursarError {
-  return new BursarError(
+  if (job?.project.hpc === hpc && job.project.name === project && !isOthers) return job;
+  throw new BursarError(
     'job_unknown',
     `There is no job with this identifier in ${project} on ${hpc}. Use an identifier from the list of jobs.`,
     isOthers ? { cause: new RefusedAccess('the job of another user') } : {},

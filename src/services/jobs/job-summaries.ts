@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { matchSearch } from '../../domain/jobs/job-search.ts';
+import type { Slots } from '../../domain/slots.ts';
 import type { Db } from '../../store/database/handle.ts';
 import type { JobFilter } from '../../store/jobs/job-filters.ts';
 import {
@@ -8,8 +9,13 @@ import {
   readJobSummaries,
   readSearchableJobs,
 } from '../../store/jobs/job-summaries.ts';
-import { type Owner, type PathScope, requireScope, type Systems } from '../scope.ts';
+import { type Owner, type PathScope, type ReadDeps, requireScope } from '../scope.ts';
 import { requireKnownStage } from './read-jobs.ts';
+
+export interface JobSummaryDeps extends ReadDeps {
+  /** One for each user: searches may read much, and many of one user at once would delay the requests of everybody. */
+  searches: Pick<Slots, 'run'>;
+}
 
 /** Filters and page of a list of summaries. */
 export interface JobSummaryQuery extends Omit<JobFilter, 'owner' | 'hpc' | 'project'> {
@@ -19,6 +25,8 @@ export interface JobSummaryQuery extends Omit<JobFilter, 'owner' | 'hpc' | 'proj
   before?: number;
   limit?: number;
 }
+
+type PageQuery = JobSummaryQuery & JobFilter;
 
 export interface JobSummaryPage {
   jobs: readonly JobSummary[];
@@ -35,22 +43,28 @@ const jobsPerChunk = 1000;
  * beginning that many ids have.
  */
 export async function listJobSummaries(
-  { db, systems }: { db: Db; systems: Systems },
+  deps: JobSummaryDeps,
+  caller: string,
   owner: Owner,
   scope: PathScope,
-  { before = Number.MAX_SAFE_INTEGER, limit = defaultPageSize, search, jobIdPrefix, ...filters }: JobSummaryQuery,
+  query: JobSummaryQuery,
   signal: AbortSignal,
 ): Promise<JobSummaryPage> {
-  await requireScope(db, systems, scope);
-  requireKnownStage(systems, scope, filters.stage);
+  await requireScope(deps, scope);
+  requireKnownStage(deps.systems, scope, query.stage);
+  const mayReadAllJobs = query.search !== undefined || query.jobIdPrefix !== undefined;
+  const read = () => readPage(deps.db, { ...(owner === undefined ? {} : { owner }), ...scope, ...query }, signal);
+  return mayReadAllJobs ? await deps.searches.run(read, { key: caller }) : await read();
+}
+
+async function readPage(
+  db: Db,
+  { before = Number.MAX_SAFE_INTEGER, limit = defaultPageSize, search, jobIdPrefix, ...filters }: PageQuery,
+  signal: AbortSignal,
+): Promise<JobSummaryPage> {
   // The index serves a rare beginning. Jobs with a common one are found soon if the newest are read first.
   const isIndexed = jobIdPrefix !== undefined && !(await isCommonPrefix(db, jobIdPrefix));
-  const filter = {
-    ...(owner === undefined ? {} : { owner }),
-    ...scope,
-    ...filters,
-    ...(isIndexed ? { jobIdPrefix } : {}),
-  };
+  const filter = { ...filters, ...(isIndexed ? { jobIdPrefix } : {}) };
   const texts = { search: search ?? '', jobIdPrefix: isIndexed ? '' : (jobIdPrefix ?? '') };
   const ids: number[] = [];
   // One more than the page has, to know whether another page follows.

@@ -1,23 +1,27 @@
 import type { Readable } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
+import type { Slots } from '../../domain/slots.ts';
 import { parseFilePath } from '../../files/safe-paths.ts';
 import { fileNotFound, type ListedFile, type OpenFile } from '../../files/workspaces/workspace-reader.ts';
 import type { Workspaces } from '../../files/workspaces/workspaces.ts';
 import { writeZip } from '../../files/zip/zip-writer.ts';
-import type { Db } from '../../store/database/handle.ts';
 import { findJobState, type JobRecord } from '../../store/jobs/jobs.ts';
-import type { Owner, PathScope, Systems } from '../scope.ts';
-import { requireJob } from './find-job.ts';
+import type { ReadDeps } from '../scope.ts';
+import { type JobPath, requireJob } from './find-job.ts';
 
 export type { ListedFile, OpenFile } from '../../files/workspaces/workspace-reader.ts';
 
-export interface FileDeps {
-  db: Db;
-  systems: Systems;
+export interface FileDeps extends ReadDeps {
   workspacesByHpc: ReadonlyMap<string, Workspaces>;
 }
 
-export interface Reading {
+export interface OpenFileDeps extends FileDeps {
+  /** A few for each user and system. Finding the links of a file that has several may read the whole workspace. */
+  fileOpenings: Pick<Slots, 'run'>;
+}
+
+/** A request for something that a job has produced. */
+export interface Reading extends JobPath {
   /** The caller, who may be an administrator. */
   user: string;
   /** Aborted when the client has disconnected. */
@@ -26,9 +30,6 @@ export interface Reading {
 
 /** A request for a file or folder in the workspace of a job. */
 export interface FileRequest extends Reading {
-  owner: Owner;
-  project: Required<PathScope>;
-  jobId: string;
   /** Percent-decoded, relative to the workspace. Empty for the whole workspace. */
   path: string;
 }
@@ -39,15 +40,19 @@ export async function listFiles(deps: FileDeps, request: FileRequest): Promise<A
   return orMissing(deps, job, request, workspaces.listFiles(request.jobId, path, request.signal, request.user));
 }
 
-export async function openFile(deps: FileDeps, request: FileRequest): Promise<OpenFile> {
-  const { job, workspaces, path } = await resolvePath(deps, request);
-  if (path.length === 0) throw fileNotFound();
-  try {
-    return await workspaces.openFile(request.jobId, path, request.signal, request.user);
-  } catch (error) {
-    await requireFilesPresent(deps, job, request);
-    throw error;
-  }
+export async function openFile(deps: OpenFileDeps, request: FileRequest): Promise<OpenFile> {
+  const open = async () => {
+    const { job, workspaces, path } = await resolvePath(deps, request);
+    if (path.length === 0) throw fileNotFound();
+    try {
+      return await workspaces.openFile(request.jobId, path, request.signal, request.user);
+    } catch (error) {
+      await requireFilesPresent(deps, job, request);
+      throw error;
+    }
+  };
+  // For each system apart, because one that hangs must not delay the files on another.
+  return await deps.fileOpenings.run(open, { key: `${request.user} ${request.hpc}` });
 }
 
 /** A folder of a job's workspace as a zip, which is created while it is read. */
@@ -57,9 +62,9 @@ export async function archiveFiles(deps: FileDeps, request: FileRequest): Promis
   return await writeZip(orMissing(deps, job, request, entries));
 }
 
-async function resolvePath(deps: FileDeps, { owner, project, jobId, path }: FileRequest) {
-  const job = await requireJob(deps.db, deps.systems, owner, project, jobId);
-  const names = parseFilePath(path);
+async function resolvePath(deps: FileDeps, request: FileRequest) {
+  const job = await requireJob(deps, request);
+  const names = parseFilePath(request.path);
   if (names === undefined) throw fileNotFound();
   return { job, workspaces: requireWorkspaces(deps, job), path: names };
 }
@@ -75,7 +80,11 @@ export function requireWorkspaces({ workspacesByHpc }: FileDeps, job: JobRecord)
  * Throws if a job that an engine has accepted has no workspace: its file system is not mounted, or the database was
  * restored or copied without the files. Call it only after nothing was found, because it asks the file system once more.
  */
-export async function requireFilesPresent(deps: FileDeps, job: JobRecord, { signal, user }: Reading): Promise<void> {
+export async function requireFilesPresent(
+  deps: FileDeps,
+  job: JobRecord,
+  { signal, user }: Pick<Reading, 'signal' | 'user'>,
+): Promise<void> {
   if (job.engineRef === null || (await requireWorkspaces(deps, job).hasWorkspace(job.jobId, signal, user))) return;
   if ((await findJobState(deps.db, job.id)) === 'deleted') throw filesDeleted();
   throw new BursarError(

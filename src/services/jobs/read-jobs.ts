@@ -3,9 +3,9 @@ import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import type { JobFilter } from '../../store/jobs/job-filters.ts';
 import { findJobJson, type JobPage, readJobPage, readJobsVersion } from '../../store/jobs/job-lists.ts';
-import { type Owner, type PathScope, requireScope, requireSystem, type Systems } from '../scope.ts';
+import { type Owner, type PathScope, type ReadDeps, requireScope, requireSystem, type Systems } from '../scope.ts';
 import type { VersionedJson } from '../versioned.ts';
-import { requireJob } from './find-job.ts';
+import { type JobPath, requireJob } from './find-job.ts';
 
 /** Filters and page of a list. Without a limit the list has all jobs after the given one. */
 export interface JobListQuery extends Omit<JobFilter, 'owner' | 'hpc' | 'project'> {
@@ -20,13 +20,14 @@ const jobsPerChunk = 200;
 
 /** Lists jobs without asking the scheduler. */
 export async function listJobs(
-  { db, systems }: { db: Db; systems: Systems },
+  deps: ReadDeps,
   owner: Owner,
   scope: PathScope,
   { after = 0, limit, ...filters }: JobListQuery,
 ): Promise<VersionedJson> {
-  await requireScope(db, systems, scope);
-  requireKnownStage(systems, scope, filters.stage);
+  const { db } = deps;
+  await requireScope(deps, scope);
+  requireKnownStage(deps.systems, scope, filters.stage);
   const filter = { ...(owner === undefined ? {} : { owner }), ...scope, ...filters };
   return {
     // Read before the jobs, so that they are never older. A client that has this version costs no more.
@@ -65,16 +66,10 @@ export function requireKnownStage(systems: Systems, { hpc }: PathScope, stage: s
 }
 
 /** The public JSON of one job. A job of another owner is reported as unknown. */
-export async function readJob(
-  db: Db,
-  systems: Systems,
-  owner: Owner,
-  scope: Required<PathScope>,
-  jobId: string,
-): Promise<string> {
-  requireSystem(systems, scope.hpc);
-  const json = await findJobJson(db, { ...(owner === undefined ? {} : { owner }), ...scope }, jobId);
-  if (json !== undefined) return json;
+export async function readJob(deps: ReadDeps, path: JobPath): Promise<string> {
+  const { owner, hpc, project, jobId } = path;
+  requireSystem(deps.systems, hpc);
+  const json = await findJobJson(deps.db, { ...(owner === undefined ? {} : { owner }), hpc, project }, jobId);
   // Finds out why: the project may be unknown too, or the job may be another user's.
-  return (await requireJob(db, systems, owner, scope, jobId)).publicJson;
+  return json ?? (await requireJob(deps, path)).publicJson;
 }

@@ -1,7 +1,6 @@
 import { isTerminal } from '../../domain/jobs/job.ts';
 import type { LogStream } from '../../files/workspaces/workspace-reader.ts';
 import { findJobState } from '../../store/jobs/jobs.ts';
-import type { Owner, PathScope } from '../scope.ts';
 import { requireJob } from './find-job.ts';
 import type { createLogFeeds, LogSource } from './log-feed.ts';
 import { type FileDeps, type Reading, requireFilesPresent, requireWorkspaces } from './read-files.ts';
@@ -9,13 +8,10 @@ import { type FileDeps, type Reading, requireFilesPresent, requireWorkspaces } f
 export type { LogStream } from '../../files/workspaces/workspace-reader.ts';
 
 export interface LogDeps extends FileDeps {
-  feeds: ReturnType<typeof createLogFeeds>;
+  logFeeds: ReturnType<typeof createLogFeeds>;
 }
 
 export interface LogRequest extends Reading {
-  owner: Owner;
-  project: Required<PathScope>;
-  jobId: string;
   stream: LogStream;
 }
 
@@ -35,8 +31,8 @@ const chunkBytes = 1024 * 1024;
 
 /** The log of a job that has not started or has written nothing is empty. */
 export async function openJobLog(deps: LogDeps, request: LogRequest): Promise<Log> {
-  const { owner, user, project, jobId, stream, signal } = request;
-  const job = await requireJob(deps.db, deps.systems, owner, project, jobId);
+  const { user, jobId, stream, signal } = request;
+  const job = await requireJob(deps, request);
   const workspaces = requireWorkspaces(deps, job);
   const source: LogSource = {
     read: (range, readSignal) => workspaces.readLog(jobId, stream, range, readSignal, user),
@@ -50,7 +46,7 @@ export async function openJobLog(deps: LogDeps, request: LogRequest): Promise<Lo
     size,
     isComplete: isTerminal(job.status.state),
     read: (offset) => readChunks(source, offset, size, signal),
-    follow: (offset) => deps.feeds.follow(`${jobId}/${stream}`, source, { from: offset, size }, signal),
+    follow: (offset) => deps.logFeeds.follow(`${jobId}/${stream}`, source, { from: offset, size }, signal),
   };
 }
 

@@ -1,12 +1,14 @@
+import { calculateCostSeconds, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
+import { availableBalance } from '../../domain/accounting/settlement.ts';
+import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
+import type { JobRequest } from '../../domain/jobs/job.ts';
 import type { HpcSystem } from '../../domain/systems/system.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findEligibility, type SubmissionEligibility } from '../../store/jobs/submission-eligibility.ts';
 import { type AccountSet, findCurrentAccounts } from '../../store/ledger/accounts.ts';
-import type { Actor } from '../identity/actor.ts';
-import { type PathScope, projectNotFound, requireSystem, type Systems } from '../scope.ts';
-import type { UnfinishedJobs } from './unfinished-job-limits.ts';
+import { type CommonDeps, type PathScope, projectNotFound, requireSystem } from '../scope.ts';
 
 /** The system, project and accounts of a submission. The caller may submit to them. */
 export interface SubmissionTarget {
@@ -16,19 +18,22 @@ export interface SubmissionTarget {
   maxUnfinishedJobs: UnfinishedJobs;
 }
 
-export interface SubmissionTargetDeps {
-  db: Db;
-  systems: Systems;
+/** Numbers of unfinished jobs: of one user in all projects, and of one project for all users. */
+export interface UnfinishedJobs {
+  user: number;
+  project: number;
+}
+
+export interface SubmissionTargetDeps extends CommonDeps {
   /** The first project that the configuration lists for a system. */
   defaultProject(hpc: string): string;
   maxUnfinishedJobs(hpc: string, project: string): UnfinishedJobs;
-  now(): number;
 }
 
-/** Throws unless the actor may submit: 404 for an unknown system or project, 403 or 503 with the reason otherwise. */
+/** Throws unless the user may submit: 404 for an unknown system or project, 403 or 503 with the reason otherwise. */
 export async function requireSubmissionTarget(
   { db, systems, defaultProject, maxUnfinishedJobs, now }: SubmissionTargetDeps,
-  { userId }: Actor,
+  userId: string,
   { hpc = '', project: projectName }: PathScope,
 ): Promise<SubmissionTarget> {
   const system = requireSystem(systems, hpc);
@@ -87,4 +92,60 @@ function requireActiveMember({ project, member }: SubmissionEligibility): void {
     const message = `You are banned from submitting to ${project.name}${reason}. Ask an administrator.`;
     throw new BursarError('banned', message);
   }
+}
+
+export interface Quote {
+  /** The cost, which a submission holds. */
+  timeSeconds: number;
+  /** The rest of the smaller of pool and cap, at least 0. */
+  timeLeftSeconds: number;
+  /** The longest runtime that the quota allows for these nodes and cores. */
+  maxRuntimeHours: number;
+  shortfall: Shortfall | null;
+  /** Why the quota refuses the job. */
+  refusal: BursarError | null;
+}
+
+/** The cost of a job, and whether the quota covers it. */
+export function quoteFor({ system, accounts }: SubmissionTarget, request: JobRequest): Quote {
+  const { charge, limits } = system;
+  const needed = calculateCostSeconds(request, request.runtimeHours, charge);
+  const time = smaller(availableBalance(accounts.timePool), availableBalance(accounts.timeCap));
+  const space = smaller(availableBalance(accounts.spacePool), availableBalance(accounts.spaceCap));
+  const maxRuntimeHours = maxAffordableRuntimeHours(request, charge, time.available, limits.runtimeHours);
+  let shortfall: Shortfall | null = null;
+  if (time.available < needed)
+    shortfall = { resource: 'time', ...time, needed, available: Math.max(0, time.available) };
+  // The size of the zip is not known yet, but overused space rejects every job.
+  else if (space.available < 0) shortfall = { resource: 'space', ...space, needed: 0, available: 0 };
+  const timeLeftSeconds = Math.max(0, time.available - needed);
+  const refusal = shortfall && quotaExceeded(shortfall, maxRuntimeHours, charge);
+  return { timeSeconds: needed, timeLeftSeconds, maxRuntimeHours, shortfall, refusal };
+}
+
+function smaller(pool: number, cap: number): { account: 'pool' | 'cap'; available: number } {
+  return pool < cap ? { account: 'pool', available: pool } : { account: 'cap', available: cap };
+}
+
+/** Unfinished jobs may take hours to end, but a client that waits for much longer wastes free places. */
+const retryAfterSeconds = 60;
+
+/** Returns the error of a submission if the counts, with the new job included, exceed a limit. Otherwise null. */
+export function findJobLimitError(target: SubmissionTarget, counts: UnfinishedJobs): BursarError | null {
+  const { project, maxUnfinishedJobs } = target;
+  const advice = 'Wait until some have ended, or cancel some';
+  const tooMany = (message: string, limit: number) =>
+    new BursarError('too_many_jobs', message, { transient: true, retryAfterSeconds, details: { limit } });
+  if (counts.user > maxUnfinishedJobs.user) {
+    const limit = maxUnfinishedJobs.user;
+    return tooMany(`You have ${counts.user - 1} unfinished jobs, and the limit is ${limit}. ${advice}.`, limit);
+  }
+  if (counts.project > maxUnfinishedJobs.project) {
+    const limit = maxUnfinishedJobs.project;
+    const message =
+      `The users of ${project.name} have ${counts.project - 1} unfinished jobs together, and the limit is ` +
+      `${limit}. ${advice}, or use another project.`;
+    return tooMany(message, limit);
+  }
+  return null;
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toJobReference } from '../../contract/event.ts';
 import { publicJob } from '../../contract/job.ts';
@@ -21,25 +22,26 @@ import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
 import { findJobJson } from '../../store/jobs/job-lists.ts';
 import { insertJob, lockJobsVersion, type NewJob } from '../../store/jobs/jobs.ts';
 import type { Amounts } from '../../store/ledger/accounts.ts';
-import { reserve } from '../../store/ledger/ledger.ts';
-import { quoteFor } from '../accounting/quote.ts';
-import { type AbandonedClaims, claimKey, type KeyClaim, keyReused } from '../idempotency.ts';
-import type { Actor } from '../identity/actor.ts';
+import { placeHold } from '../../store/ledger/ledger.ts';
+import type { Topic } from '../events/topic.ts';
+import { type AbandonedClaims, claimKey, type IdempotentRequest, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { PathScope } from '../scope.ts';
 import {
+  findJobLimitError,
+  quoteFor,
   requireStillEligible,
   requireSubmissionTarget,
   type SubmissionTarget,
   type SubmissionTargetDeps,
+  type UnfinishedJobs,
 } from './submission-target.ts';
-import { findJobLimitError, type UnfinishedJobs } from './unfinished-job-limits.ts';
 
 export interface SubmissionDeps extends SubmissionTargetDeps {
   spool: Spool;
   checkInput: CheckInput;
   maxBodyBytes: number;
   abandonedClaims: AbandonedClaims;
-  newUuid(): string;
+  userTopic: Pick<Topic, 'publish'>;
   /** Called when a job of the system may have been stored, so that the dispatcher polls at once. */
   wakeDispatcher(hpc: string): void;
 }
@@ -47,15 +49,14 @@ export interface SubmissionDeps extends SubmissionTargetDeps {
 const claimExtensionMs = 10_000;
 
 export interface Submission {
-  actor: Actor;
+  userId: string;
   /** The system, and the project unless it is the default one. */
   scope: PathScope;
   headers: SubmissionHeaders;
   body: UploadBody;
   /** The size of the zip by the headers; null if they do not contain it. */
   declaredBytes: number | null;
-  /** The caller's Idempotency-Key, with the method and path that it was sent to. */
-  idempotency: { key: string; target: string } | null;
+  idempotency: IdempotentRequest | null;
   /** The span of the request, as a W3C `traceparent`; null without tracing. */
   traceParent: string | null;
 }
@@ -69,10 +70,10 @@ export interface Submission {
  * that inserts the job. So there is one job for each key, however often the request is repeated and whatever is killed.
  */
 export async function submitJob(deps: SubmissionDeps, submission: Submission): Promise<string> {
-  const { actor, headers, body, idempotency } = submission;
+  const { headers, body, idempotency } = submission;
   if (idempotency === null) return await acceptJob(deps, submission, null);
-  const content = [idempotency.target, toComparablePayload(headers)];
-  const request = { userId: actor.userId, key: idempotency.key, content };
+  // The body is compared by its hash.
+  const request = { ...idempotency, content: [idempotency.content, toComparablePayload(headers)] };
   const result = await claimKey(deps.db, request, deps.abandonedClaims, deps.now);
   if ('earlier' in result) {
     await requireSameBody(deps, result.earlier, body);
@@ -92,7 +93,7 @@ async function requireSameBody({ spool, maxBodyBytes }: SubmissionDeps, earlier:
   if (upload.sha256 !== earlier.bodySha256) throw keyReused();
 }
 
-function requireAllowedSize({ declaredBytes }: Submission, maxBytes: number): void {
+function requireAllowedSize(declaredBytes: number | null, maxBytes: number): void {
   if (declaredBytes === null || declaredBytes <= maxBytes) return;
   const message = `The request body is larger than the limit of ${formatBytes(maxBytes)}. Send a smaller zip file.`;
   throw new BursarError('too_large', message, { details: { maxBytes } });
@@ -100,16 +101,16 @@ function requireAllowedSize({ declaredBytes }: Submission, maxBytes: number): vo
 
 /** Everything that the headers can decide is decided before the body is read. */
 async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: KeyClaim | null): Promise<string> {
-  const { actor, scope, headers, body, traceParent } = submission;
-  const target = await requireSubmissionTarget(deps, actor, scope);
+  const { userId, scope, headers, body, declaredBytes, traceParent } = submission;
+  const target = await requireSubmissionTarget(deps, userId, scope);
   requireZipAttachment(headers);
   const request = parsePayload(requirePayloadText(headers), target.system);
-  const { shortfall, maxRuntimeHours, timeSeconds } = quoteFor(target, request);
+  const { refusal, timeSeconds } = quoteFor(target, request);
   // Saves the upload. The conditional update in the transaction is what enforces the quota.
-  if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeHours, target.system.charge);
+  if (refusal !== null) throw refusal;
   requireWithinJobLimits(target, toNextCounts(target.accounts));
 
-  requireAllowedSize(submission, deps.maxBodyBytes);
+  requireAllowedSize(declaredBytes, deps.maxBodyBytes);
   const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes, onProgress: () => claim?.extend() });
   const { system } = target;
   try {
@@ -119,22 +120,30 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
       system.commandLanguage.findDirectiveError(text, request, hasMore);
     const checking = deps.checkInput(request, zip, request.command.kind === 'script' ? findScriptError : null);
     const { unpackedBytes, startFolder } = await (claim === null ? checking : extendUntil(claim, checking));
-    const jobId = formatJobId(system, request.tool, deps.newUuid());
+    const jobId = formatJobId(system, request.tool, randomUUID());
     try {
       const input = zip && (await storeInput(deps.spool, upload, unpackedBytes, jobId));
-      const granted = startFolder === '' ? request : { ...request, startFolder };
-      const newJob = toNewJob(actor, target, { jobId, request: granted, input, traceParent }, deps.now());
-      const json = await storeJob(deps, target, newJob, timeSeconds, upload.sha256, claim);
-      deps.wakeDispatcher(system.name);
-      return json;
+      const newJob: NewJob = {
+        jobId,
+        owner: userId,
+        project: target.project,
+        request: startFolder === '' ? request : { ...request, startFolder },
+        units: countRequestedUnits(request, system.charge),
+        input,
+        traceParent,
+        acceptedAt: deps.now(),
+      };
+      return await storeJob(deps, target, newJob, timeSeconds, upload.sha256, claim);
     } catch (error) {
-      const json = await findAfterError(deps, actor.userId, jobId, error).finally(() =>
-        deps.wakeDispatcher(system.name),
-      );
+      const json = await findAfterError(deps, userId, jobId, error);
       if (json !== undefined) return json;
       // The error of the submission is the one to report. The cleanup removes a zip that remains.
       await deps.spool.remove(jobId).catch(() => undefined);
       throw error;
+    } finally {
+      // Even after an error the job may be stored.
+      deps.wakeDispatcher(system.name);
+      deps.userTopic.publish(userId);
     }
   } finally {
     await deps.spool.discard(upload);
@@ -162,15 +171,6 @@ async function storeInput(
   return { bytes, sha256, unpackedBytes, content: content.kind === 'memory' ? content.bytes : null };
 }
 
-function toNewJob(
-  { userId }: Actor,
-  { system, project }: SubmissionTarget,
-  job: Pick<NewJob, 'jobId' | 'request' | 'input' | 'traceParent'>,
-  now: number,
-): NewJob {
-  return { ...job, owner: userId, project, units: countRequestedUnits(job.request, system.charge), acceptedAt: now };
-}
-
 /** The one transaction of a submission: job row, small zip, event, hold on the ledger, and stored response. */
 async function storeJob(
   deps: SubmissionDeps,
@@ -189,7 +189,7 @@ async function storeJob(
     // During the upload the user may have been banned, the project closed, or a period ended.
     const current = await requireStillEligible(tx, job.owner, target, job.acceptedAt);
     const { id, json, unfinishedJobs } = await insertJob(tx, job, toPublicJob, eventData);
-    const { shortfall, projectJobs } = await reserve(tx, { id }, current.accounts, amounts, note);
+    const { shortfall, projectJobs } = await placeHold(tx, { id }, current.accounts, amounts, note);
     if (shortfall !== null) {
       throw quotaExceeded(shortfall, maxRuntimeNow(current, job.request, shortfall), system.charge);
     }
@@ -205,8 +205,8 @@ function toNextCounts({ spaceCap, spacePool }: SubmissionTarget['accounts']): Un
   return { user: spaceCap.openHolds + 1, project: spacePool.openHolds + 1 };
 }
 
-function requireWithinJobLimits({ project, maxUnfinishedJobs }: SubmissionTarget, counts: UnfinishedJobs): void {
-  const error = findJobLimitError(counts, maxUnfinishedJobs, project.name);
+function requireWithinJobLimits(target: SubmissionTarget, counts: UnfinishedJobs): void {
+  const error = findJobLimitError(target, counts);
   if (error !== null) throw error;
 }
 

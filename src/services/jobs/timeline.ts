@@ -2,50 +2,33 @@ import type { Static } from 'typebox';
 import { toIsoTime, toIsoTimeOrNull } from '../../contract/fields.ts';
 import { type GrantedRequestSchema, type TimelineEntryJson, toTimelineJson } from '../../contract/timeline.ts';
 import type { HpcSystem } from '../../domain/systems/system.ts';
-import type { Db } from '../../store/database/handle.ts';
 import { type EventRecord, listJobEvents } from '../../store/events/events.ts';
 import type { JobRecord } from '../../store/jobs/jobs.ts';
 import { getJobCharges, type JobCharges } from '../../store/ledger/ledger.ts';
-import { type Owner, type PathScope, requireSystem, type Systems } from '../scope.ts';
-import { requireJob } from './find-job.ts';
+import { type ReadDeps, requireSystem } from '../scope.ts';
+import { type JobPath, requireJob } from './find-job.ts';
 
 /** The history of a job as JSON, from its events and the ledger. A job of another owner is reported as unknown. */
-export async function readTimeline(
-  db: Db,
-  systems: Systems,
-  owner: Owner,
-  scope: Required<PathScope>,
-  jobId: string,
-): Promise<string> {
-  const job = await requireJob(db, systems, owner, scope, jobId);
+export async function readTimeline(deps: ReadDeps, path: JobPath): Promise<string> {
+  const { db, systems } = deps;
+  const job = await requireJob(deps, path);
+  const { status } = job;
   const charges = await getJobCharges(db, job);
   const events = await listJobEvents(db, job.id);
   const refunded = charges.refunds.reduce((total, { seconds }) => total + seconds, 0);
   const entries = [...events.map((event) => eventEntry(event, charges)), ...charges.refunds.map(refundEntry)];
   return toTimelineJson(job.publicJson, {
     tags: [...(job.request.tags ?? [])],
-    request: publicRequest(job, requireSystem(systems, scope.hpc)),
-    started_at: toIsoTimeOrNull(startedAt(job)),
+    request: publicRequest(job, requireSystem(systems, path.hpc)),
+    started_at: toIsoTimeOrNull('startedAt' in status ? status.startedAt : null),
     asked_seconds: charges.heldSeconds,
-    used_seconds: usedSeconds(job),
+    used_seconds: 'elapsedSeconds' in status ? status.elapsedSeconds : null,
     charged_seconds: charges.resolution && charges.resolution.timeSeconds - refunded,
     refunded_seconds: refunded,
-    space_bytes: usedSpace(job, charges),
+    // The size at the end of the job. Its deletion has freed the space.
+    space_bytes: status.state === 'deleted' ? 0 : (charges.resolution?.spaceBytes ?? null),
     entries: entries.sort((a, b) => Date.parse(a.at) - Date.parse(b.at)),
   });
-}
-
-function usedSeconds({ status }: JobRecord): number | null {
-  return 'elapsedSeconds' in status ? status.elapsedSeconds : null;
-}
-
-function startedAt({ status }: JobRecord): number | null {
-  return 'startedAt' in status ? status.startedAt : null;
-}
-
-/** The size at the end of the job. Its deletion has freed the space. */
-function usedSpace({ status }: JobRecord, { resolution }: JobCharges): number | null {
-  return status.state === 'deleted' ? 0 : (resolution?.spaceBytes ?? null);
 }
 
 function publicRequest({ request }: JobRecord, { commandLanguage }: HpcSystem): Static<typeof GrantedRequestSchema> {
@@ -78,22 +61,17 @@ const emptyEntry: Omit<TimelineEntryJson, 'at' | 'type'> = {
 function eventEntry({ at, kind, data }: EventRecord, { heldSeconds, resolution }: JobCharges): TimelineEntryJson {
   const payload = JSON.parse(data) as Partial<TimelineEntryJson> & { elapsed_seconds?: number };
   const isEnd = kind === 'job.ended';
+  // The data of an event and an entry have the same names.
+  const fields = Object.keys(emptyEntry) as (keyof typeof emptyEntry)[];
   return {
     ...emptyEntry,
+    ...Object.fromEntries(fields.map((field) => [field, payload[field] ?? null])),
     at: toIsoTime(at),
     type: kind,
-    stage: payload.stage ?? null,
-    outcome: payload.outcome ?? null,
-    reason: payload.reason ?? null,
-    by: payload.by ?? null,
-    exit_code: payload.exit_code ?? null,
-    engine_id: payload.engine_id ?? null,
-    scheduler_message: payload.scheduler_message ?? null,
     asked_seconds: kind === 'job.accepted' ? heldSeconds : null,
     used_seconds: payload.elapsed_seconds ?? null,
     charged_seconds: isEnd ? (resolution?.timeSeconds ?? null) : null,
     charge_rule: isEnd ? (resolution?.rule ?? null) : null,
-    deletes_at: payload.deletes_at ?? null,
   };
 }
 

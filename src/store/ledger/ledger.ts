@@ -26,7 +26,7 @@ import { publishThreshold } from './thresholds.ts';
 /** A job, by its record id. */
 export type JobId = Pick<JobRecord, 'id'>;
 
-export interface Reservation {
+export interface PlacedHold {
   /** If there is one, the caller must roll back: some of the accounts may hold the amounts already. */
   shortfall: Shortfall | null;
   /** The number of unfinished jobs in the project, this one included. */
@@ -34,13 +34,13 @@ export interface Reservation {
 }
 
 /** Holds the maximum that a job may use. */
-export async function reserve(
+export async function placeHold(
   tx: Tx,
   job: JobId,
   accounts: AccountSet,
   amounts: Amounts,
   details: ChangeDetails,
-): Promise<Reservation> {
+): Promise<PlacedHold> {
   const requests = [
     [accounts.timePool, amounts.timeSeconds, 'pool'],
     [accounts.timeCap, amounts.timeSeconds, 'cap'],

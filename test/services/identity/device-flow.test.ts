@@ -3,7 +3,12 @@ import { after, before, describe, test } from 'node:test';
 import * as client from 'openid-client';
 import { allScopes, userScopes } from '../../../src/domain/identity/policy.ts';
 import { commandLineActor } from '../../../src/services/identity/actor.ts';
-import { createDeviceFlow, type DeviceFlow } from '../../../src/services/identity/device-flow.ts';
+import {
+  type DeviceDeps,
+  decideDeviceRequest,
+  pollDeviceRequest,
+  startDeviceRequest,
+} from '../../../src/services/identity/device-flow.ts';
 import { issueToken } from '../../../src/services/identity/tokens.ts';
 import { createCaller } from '../../support/api.ts';
 import { createBrowserClient, formFields } from '../../support/browser.ts';
@@ -141,20 +146,21 @@ describe('a program without a browser', () => {
 
 describe('the device flow', () => {
   let database: TestDatabase;
-  let flow: DeviceFlow;
+  let deps: DeviceDeps;
   let now = 1_800_000_000_000;
   const from = { address: '192.0.2.1', requestId: 'r' };
   const actor = { ...commandLineActor('otto'), scopes: allScopes };
 
   before(async () => {
     database = await openTestDatabase([user], 1, 1);
-    flow = createDeviceFlow({ db: database.db, tokens: { defaultDays: 90, maxDays: 30 }, now: () => now });
+    deps = { db: database.db, tokens: { defaultDays: 90, maxDays: 30 }, now: () => now };
   });
   after(() => database.close());
 
-  const start = (scopes = userScopes) => flow.start({ clientName: 'laptop', scopes, address: '192.0.2.1' });
+  const start = (scopes = userScopes) =>
+    startDeviceRequest(deps, { clientName: 'laptop', scopes, address: '192.0.2.1' });
   const poll = async (deviceCode: string) => {
-    const result = await flow.poll(deviceCode, from);
+    const result = await pollDeviceRequest(deps, deviceCode, from);
     return result.kind === 'error' ? result.error : result.kind;
   };
 
@@ -174,13 +180,13 @@ describe('the device flow', () => {
     now += 600_000;
     assert.equal(await poll(deviceCode), 'expired_token');
     const decision = { userId: user, userCode, decision: 'approved' } as const;
-    await assert.rejects(flow.decide(actor, decision), { code: 'sign_in_failed' });
+    await assert.rejects(decideDeviceRequest(deps, actor, decision), { code: 'sign_in_failed' });
   });
 
   test('gives one token, with no more scopes than the session that confirms has', async () => {
     const { deviceCode, userCode } = await start(allScopes);
-    await flow.decide({ ...actor, scopes: userScopes }, { userId: user, userCode, decision: 'approved' });
-    const results = await Promise.all(Array.from({ length: 5 }, () => flow.poll(deviceCode, from)));
+    await decideDeviceRequest(deps, { ...actor, scopes: userScopes }, { userId: user, userCode, decision: 'approved' });
+    const results = await Promise.all(Array.from({ length: 5 }, () => pollDeviceRequest(deps, deviceCode, from)));
     const [token, ...others] = results.filter(({ kind }) => kind === 'token');
     assert.equal(others.length, 0);
     assert.ok(token?.kind === 'token');
@@ -190,10 +196,10 @@ describe('the device flow', () => {
 
   test('gives no token to a user who has as many valid ones as are allowed', async () => {
     const { deviceCode, userCode } = await start();
-    await flow.decide(actor, { userId: user, userCode, decision: 'approved' });
+    await decideDeviceRequest(deps, actor, { userId: user, userCode, decision: 'approved' });
     const request = { userId: user, name: 'another', scopes: userScopes, expiresAt: now + 86_400_000 };
     for (let count = 0; count < 100; count += 1) await issueToken(database.db, request, now);
-    const result = await flow.poll(deviceCode, from);
+    const result = await pollDeviceRequest(deps, deviceCode, from);
     assert.ok(result.kind === 'error');
     assert.equal(result.error, 'access_denied');
     assert.match(result.description, /You have 100 valid tokens\. Revoke one/);
@@ -203,7 +209,8 @@ describe('the device flow', () => {
 
   test('counts the first of two decisions', async () => {
     const { userCode } = await start();
-    const decide = (decision: 'approved' | 'denied') => flow.decide(actor, { userId: user, userCode, decision });
+    const decide = (decision: 'approved' | 'denied') =>
+      decideDeviceRequest(deps, actor, { userId: user, userCode, decision });
     const results = await Promise.allSettled([decide('approved'), decide('denied')]);
     assert.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { createAuditTrail } from '../../../src/services/identity/audit-trail.ts';
+import { readAuditTrail } from '../../../src/services/identity/audit-trail.ts';
 import { createRefusalRecorder } from '../../../src/services/identity/refusal-recorder.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { insertAudit, listAudit } from '../../../src/store/identity/audit.ts';
@@ -67,14 +67,13 @@ test('the audit trail is newest first, though refused requests are recorded late
   await act('fourth');
   await recorder.stop();
 
-  const trail = createAuditTrail(db);
   const expected = ['fourth', 'GET /third/', 'second', 'GET /first/'];
-  const records = (await Array.fromAsync(trail.read({}, { limit: 4 }))).flat();
+  const records = (await Array.fromAsync(readAuditTrail({ db }, {}, { limit: 4 }))).flat();
   const nameOf = ({ action: name, subject }: (typeof records)[number]) => subject || name;
   assert.deepEqual(records.map(nameOf), expected);
   const pages: string[] = [];
   for (let before: number | undefined; pages.length < 4; ) {
-    const [record] = (await Array.fromAsync(trail.read({}, { limit: 1, before }))).flat();
+    const [record] = (await Array.fromAsync(readAuditTrail({ db }, {}, { limit: 1, before }))).flat();
     assert.ok(record);
     pages.push(nameOf(record));
     before = record.id;

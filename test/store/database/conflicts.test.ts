@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { changeGrant, type GrantChange } from '../../../src/services/accounting/grants.ts';
+import { changeGrant } from '../../../src/services/accounting/grants.ts';
 import { openGrantPeriod } from '../../../src/services/accounting/periods.ts';
+import type { GrantChange } from '../../../src/services/accounting/quota-events.ts';
 import { runOnce } from '../../../src/services/idempotency.ts';
 import { authenticate } from '../../../src/services/identity/authenticate.ts';
 import { enrolUser, syncProjects } from '../../../src/services/identity/enrolment.ts';
@@ -13,7 +14,7 @@ import { findProject, type ProjectRecord } from '../../../src/store/identity/pro
 import { setExpiry } from '../../../src/store/jobs/job-retention.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
 import { applyMovement } from '../../../src/store/ledger/accounts.ts';
-import { reserve, settle } from '../../../src/store/ledger/ledger.ts';
+import { placeHold, settle } from '../../../src/store/ledger/ledger.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { getAccounts } from '../../support/accounts.ts';
@@ -53,7 +54,7 @@ async function createJob(owner: string, timeSeconds: number): Promise<{ id: numb
     const job = { jobId, owner, project, request, units: 1, input: null, acceptedAt: 2 };
     const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
     const note = { actor: owner, reason: 'test', at: 2 };
-    const { shortfall } = await reserve(tx, { id }, accounts, { timeSeconds, spaceBytes: 0 }, note);
+    const { shortfall } = await placeHold(tx, { id }, accounts, { timeSeconds, spaceBytes: 0 }, note);
     assert.equal(shortfall, null);
     return { id };
   });
@@ -120,7 +121,7 @@ describe('concurrent transactions', () => {
       });
     }
     const { jobId } = await db.selectFrom('jobs').select('jobId').where('id', '=', job.id).executeTakeFirstOrThrow();
-    const results = await runConcurrently(8, () => applyGrant({ kind: 'refund', jobId, amount: 60, reason: 'test' }));
+    const results = await runConcurrently(8, () => applyGrant({ kind: 'refund', job_id: jobId, amount: 60, reason: 'test' }));
     assert.equal(countSucceeded(results), 1);
     await assertBalanced();
   });
@@ -218,7 +219,8 @@ describe('concurrent transactions', () => {
     const actors = await Promise.all(
       subjects.map((subject) => {
         const credentials = { authorization: `Bearer ${subject}`, address: '127.0.0.1', requestId: '' };
-        const deps = { db, oidc, idleMs: 1, now: () => 5, publishAccess: () => undefined };
+        const accessTopic = { publish: () => undefined };
+        const deps = { db, oidc, sessions: { idleMs: 1, maxMs: 1 }, now: () => 5, accessTopic };
         return authenticate(deps, credentials);
       }),
     );

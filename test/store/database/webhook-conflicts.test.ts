@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { sql } from 'kysely';
-import { createWebhookService, type WebhookDeps } from '../../../src/services/events/webhooks.ts';
+import { deleteWebhook, disableWebhook, type WebhookDeps } from '../../../src/services/events/webhooks.ts';
 import { commandLineActor } from '../../../src/services/identity/actor.ts';
 import { connectDatabase } from '../../../src/store/database/database.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
@@ -57,7 +57,7 @@ async function setUp(t: TestContext) {
 
   return {
     ...{ id, later, conflicts, worker, respond: response.resolve },
-    service: createWebhookService({ db, now: () => 2, publish: () => undefined } as unknown as WebhookDeps),
+    deps: { db, now: () => 2, userTopic: { publish: () => undefined } } as unknown as WebhookDeps,
     /** Runs `work` while nobody else can change a row. */
     async whileLocked(table: 'webhooks' | 'deliveries', rowId: number, work: () => Promise<void>): Promise<void> {
       await database.db.transaction().execute(async (tx) => {
@@ -77,12 +77,12 @@ async function setUp(t: TestContext) {
 }
 
 postgresTest('deleting a webhook while a delivery disables it is no deadlock', async (t) => {
-  const { id, service, respond, conflicts, worker, whileLocked, waitForWaiting } = await setUp(t);
+  const { id, deps, respond, conflicts, worker, whileLocked, waitForWaiting } = await setUp(t);
   let deleted: Promise<unknown> | undefined;
   await whileLocked('webhooks', id, async () => {
     respond({ ok: false, result: '4xx', status: 410, error: 'gone', detail: 'gone' });
     await waitForWaiting(1);
-    deleted = service.delete('1', id);
+    deleted = deleteWebhook(deps, '1', id);
     await waitForWaiting(2);
   });
   await deleted;
@@ -91,10 +91,10 @@ postgresTest('deleting a webhook while a delivery disables it is no deadlock', a
 });
 
 postgresTest('disabling a webhook while a delivery succeeds is no deadlock', async (t) => {
-  const { id, later, service, respond, conflicts, worker, whileLocked, waitForWaiting } = await setUp(t);
+  const { id, later, deps, respond, conflicts, worker, whileLocked, waitForWaiting } = await setUp(t);
   let disabled: Promise<unknown> | undefined;
   await whileLocked('deliveries', later, async () => {
-    disabled = service.disable(commandLineActor('admin'), '1', id, 'test', null);
+    disabled = disableWebhook(deps, '1', id, 'test', { actor: commandLineActor('admin'), idempotency: null });
     await waitForWaiting(1);
     respond({ ok: true, result: '2xx', status: 200, error: null, detail: null });
     await waitForWaiting(2);

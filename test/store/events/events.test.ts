@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { createWebhookService, type WebhookDeps } from '../../../src/services/events/webhooks.ts';
+import { deleteWebhook } from '../../../src/services/events/webhooks.ts';
 import { inTransaction, runWithoutRetry } from '../../../src/store/database/transaction.ts';
 import { leaseDelivery, listDeliveryQueues, recordAttempt } from '../../../src/store/events/delivery-queue.ts';
 import { getEventRange, insertEvent, insertEvents, listEventsAfter } from '../../../src/store/events/events.ts';
@@ -138,7 +138,6 @@ const record = (id: number, attempt: Parameters<typeof recordAttempt>[2]) =>
 
 describe('the deletion of a webhook', () => {
   const url = 'https://deleted.test/';
-  const service = () => createWebhookService({ db: database.db, now: () => 1 } as WebhookDeps);
   const createWebhook = () =>
     inTransaction(database.db, async (tx) => {
       assert.ok(await incrementWebhookCount(tx, other, 10));
@@ -158,7 +157,7 @@ describe('the deletion of a webhook', () => {
 
   test('succeeds once if several requests delete it', async () => {
     const id = await createWebhook();
-    const results = await Promise.allSettled(Array.from({ length: 5 }, () => service().delete(other, id)));
+    const results = await Promise.allSettled(Array.from({ length: 5 }, () => deleteWebhook(database, other, id)));
     const codes = results.map((result) => (result.status === 'fulfilled' ? 'deleted' : result.reason.code));
     assert.deepEqual(codes.toSorted(), ['deleted', ...Array(4).fill('webhook_unknown')]);
     assert.deepEqual(await countWebhooks(), { webhooks: 0 });
@@ -170,7 +169,7 @@ describe('the deletion of a webhook', () => {
       const id = await createWebhook();
       const deletion = await runWithoutRetry(database.db, database.db.transaction(), async (tx) => {
         await insertEvent(tx, { userId: other, ...event(1) });
-        const result = service().delete(other, id);
+        const result = deleteWebhook(database, other, id);
         await until('the deletion waits', async () => {
           const { rows } = await sql`select 1 from pg_locks where not granted`.execute(database.db);
           return rows.length > 0 || undefined;

@@ -1,16 +1,23 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { executeAdminAction, setMemberAction } from '../../../src/services/accounting/admin-actions.ts';
+import { toHpcSystems } from '../../../src/config/hpc-systems.ts';
 import { commandLineActor } from '../../../src/services/identity/actor.ts';
-import { createProject, enrolUser } from '../../../src/services/identity/enrolment.ts';
+import { enrolUser, storeProject } from '../../../src/services/identity/enrolment.ts';
 import { findOrCreateUser } from '../../../src/services/identity/identity-user.ts';
 import type { Identity } from '../../../src/services/identity/oidc/claims.ts';
-import { createUserService } from '../../../src/services/identity/user-service.ts';
+import { setMember } from '../../../src/services/identity/projects.ts';
+import {
+  disableUser,
+  enableUser,
+  linkIdentity,
+  readUser,
+  setUserRole,
+  unlinkIdentity,
+} from '../../../src/services/identity/users.ts';
 import type { Db } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { listAudit } from '../../../src/store/identity/audit.ts';
 import { listMemberships, type MemberStatus } from '../../../src/store/identity/members.ts';
-import { findProject } from '../../../src/store/identity/projects.ts';
 import { findUser } from '../../../src/store/identity/users.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { recordStatements } from '../../support/statements.ts';
@@ -45,7 +52,11 @@ afterEach(() => database.close());
 /** The users whose open streams are checked again. */
 const published: string[] = [];
 const find = (changes?: Partial<Identity>, handle = db) =>
-  findOrCreateUser({ db: handle, now, publishAccess: (userId) => published.push(userId) }, identity(changes), origin);
+  findOrCreateUser(
+    { db: handle, now, accessTopic: { publish: (userId) => published.push(userId) } },
+    identity(changes),
+    origin,
+  );
 
 function createUsers(options: { roles?: boolean } = {}) {
   const provider = (url: string) => ({
@@ -53,17 +64,17 @@ function createUsers(options: { roles?: boolean } = {}) {
     audience: 'bursar',
     roles: options.roles ? { a: 'auditor' } : undefined,
   });
-  const users = createUserService({
+  const users = {
     db,
     now,
-    publishAccess: () => undefined,
+    accessTopic: { publish: () => undefined },
     providers: [issuer, other].map(provider) as never,
-  });
+  };
   const change = (userId: string) => ({
     actor: commandLineActor('root'),
     userId,
     reason: 'the same person',
-    request: null,
+    idempotency: null,
   });
   return { users, change };
 }
@@ -99,21 +110,25 @@ describe('the user of an identity', () => {
     await assert.rejects(find({ userId: '301330', subject: 'x; rm' }), { message: /--subject <subject> / });
 
     const { users, change } = createUsers();
-    await users.link(change('301331'), { issuer: other, subject: 'ada' });
+    await linkIdentity(users, change('301331'), { issuer: other, subject: 'ada' });
     assert.equal((await find({ userId: '301331', issuer: other })).userId, '301331');
     assert.deepEqual(
-      (await users.read('301331')).identities.map((each) => [each.issuer, each.subject]),
+      (await readUser(users, '301331')).identities.map((each) => [each.issuer, each.subject]),
       [
         [issuer, 'ada'],
         [other, 'ada'],
       ],
     );
-    await assert.rejects(users.link(change('301330'), { issuer: other, subject: 'ada' }), { code: 'conflict' });
-    await assert.rejects(users.link(change('301330'), { issuer: 'https://x', subject: 'a' }), {
+    await assert.rejects(linkIdentity(users, change('301330'), { issuer: other, subject: 'ada' }), {
+      code: 'conflict',
+    });
+    await assert.rejects(linkIdentity(users, change('301330'), { issuer: 'https://x', subject: 'a' }), {
       code: 'invalid_argument',
     });
-    await users.unlink(change('301331'), { issuer: other, subject: 'ada' });
-    await assert.rejects(users.unlink(change('301331'), { issuer: other, subject: 'ada' }), { code: 'not_found' });
+    await unlinkIdentity(users, change('301331'), { issuer: other, subject: 'ada' });
+    await assert.rejects(unlinkIdentity(users, change('301331'), { issuer: other, subject: 'ada' }), {
+      code: 'not_found',
+    });
     await assert.rejects(find({ userId: '301331', issuer: other }), { code: 'identity_conflict' });
     assert.deepEqual(await acts(), ['bursar user.create 301331', 'root user.link 301331', 'root user.unlink 301331']);
   });
@@ -136,10 +151,10 @@ describe('the user of an identity', () => {
   test('is refused while disabled', async () => {
     const { userId } = await find();
     const { users, change } = createUsers();
-    await users.disable(change(userId));
+    await disableUser(users, change(userId));
     await assert.rejects(find({ role: 'administrator' }), { code: 'user_disabled' });
     assert.equal((await findUser(db, userId))?.role, 'user');
-    await users.enable(change(userId));
+    await enableUser(users, change(userId));
     assert.equal((await find()).userId, userId);
   });
 });
@@ -174,8 +189,11 @@ describe('the claims of an identity', () => {
     assert.deepEqual(details, { role: 'user', issuer });
 
     const { users, change } = createUsers({ roles: true });
-    await assert.rejects(users.setRole(change(userId), 'operator'), { code: 'conflict', message: /groups at https/ });
-    await users.link(change(userId), { issuer: other, subject: 'ada' });
+    await assert.rejects(setUserRole(users, change(userId), 'operator'), {
+      code: 'conflict',
+      message: /groups at https/,
+    });
+    await linkIdentity(users, change(userId), { issuer: other, subject: 'ada' });
     assert.equal((await find({ issuer: other, role: 'operator' })).role, 'operator');
     assert.equal((await find({ role: 'auditor' })).role, 'operator');
     assert.equal((await find({ issuer: other, role: 'user' })).role, 'auditor');
@@ -197,7 +215,7 @@ describe('the claims of an identity', () => {
   test('leave the role to administrators where the provider has none', async () => {
     const { userId } = await find();
     const { users, change } = createUsers();
-    await users.setRole(change(userId), 'operator');
+    await setUserRole(users, change(userId), 'operator');
     assert.equal((await find()).role, 'operator');
     assert.equal((await find({ name: 'Ada' })).role, 'operator');
   });
@@ -207,18 +225,18 @@ describe('the groups of an identity', () => {
   const climate = (role: 'member' | 'manager' = 'member') => [{ hpc: 'sys', project: 'climate', role }];
   const grant = { timeSeconds: 100, spaceBytes: 100 };
   const createClimate = () =>
-    inTransaction(db, (tx) => createProject(tx, { hpc: 'sys', name: 'climate', autoJoin: false, grant, createdAt: 1 }));
+    inTransaction(db, (tx) => storeProject(tx, { hpc: 'sys', name: 'climate', autoJoin: false, grant, createdAt: 1 }));
 
   async function membership(userId: string): Promise<string | undefined> {
     const member = (await listMemberships(db, userId)).find(({ project }) => project === 'climate');
     return member && `${member.status} ${member.role}`;
   }
 
-  async function setMember(userId: string, status: MemberStatus): Promise<void> {
-    const project = await findProject(db, 'sys', 'climate');
-    assert.ok(project);
-    const action = setMemberAction(commandLineActor('root'), project, userId, { status, reason: 'by the board' });
-    await executeAdminAction(db, null, action, 6);
+  async function setStatus(userId: string, status: MemberStatus): Promise<void> {
+    const deps = { db, systems: toHpcSystems(database.config), now: () => 6 };
+    const change = { status, reason: 'by the board' };
+    const request = { actor: commandLineActor('root'), idempotency: null };
+    await setMember(deps, { hpc: 'sys', project: 'climate' }, userId, change, request);
   }
 
   test('join projects with their grant, and leave them if memberships are synchronised', async () => {
@@ -248,8 +266,8 @@ describe('the groups of an identity', () => {
     await createClimate();
     const { userId } = await find();
     for (const status of ['active', 'removed', 'banned'] as const) {
-      await setMember(userId, 'active');
-      await setMember(userId, status);
+      await setStatus(userId, 'active');
+      await setStatus(userId, status);
       await find({ memberships: climate('manager'), syncMemberships: true });
       await find({ memberships: [], syncMemberships: true });
       assert.equal(await membership(userId), `${status} member`);

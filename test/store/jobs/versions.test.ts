@@ -10,7 +10,7 @@ import { requestCancellation } from '../../../src/store/jobs/job-queue.ts';
 import { findJob, insertJob } from '../../../src/store/jobs/jobs.ts';
 import { ensureAccount, findAccounts } from '../../../src/store/ledger/accounts.ts';
 import { addGrant } from '../../../src/store/ledger/grants.ts';
-import { reserve } from '../../../src/store/ledger/ledger.ts';
+import { placeHold } from '../../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId, insertPeriod } from '../../../src/store/ledger/periods.ts';
 import { getQuotasVersion } from '../../../src/store/ledger/quotas.ts';
 import { advanceJob } from '../../../src/workers/jobs/advance-job.ts';
@@ -44,7 +44,7 @@ async function submit(jobId: string) {
   await inTransaction(db, async (tx) => {
     const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
     const note = { actor: '1', reason: 'test', at: 2 };
-    await reserve(tx, { id }, accounts, { timeSeconds: 5, spaceBytes: 5 }, note);
+    await placeHold(tx, { id }, accounts, { timeSeconds: 5, spaceBytes: 5 }, note);
   });
 }
 
@@ -113,7 +113,7 @@ const findTestProject = async (db: TestDatabase['db']) => {
 };
 
 const quotasVersion = async (user: string, now: number) =>
-  (await listQuotas(database.db, toHpcSystems(database.config), user, {}, now)).version;
+  (await listQuotas({ db: database.db, systems: toHpcSystems(database.config), now: () => now }, user, {})).version;
 
 describe('the version of quotas', () => {
   test('changes with the cap of the user and with the pool, but not with the cap of another user', async () => {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
-import { changeGrant, type GrantChange } from '../../../src/services/accounting/grants.ts';
+import { changeGrant } from '../../../src/services/accounting/grants.ts';
 import { openGrantPeriod } from '../../../src/services/accounting/periods.ts';
+import type { GrantChange } from '../../../src/services/accounting/quota-events.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject, type ProjectRecord } from '../../../src/store/identity/projects.ts';
 import { expireEndedPeriods } from '../../../src/store/ledger/grants.ts';

@@ -3,15 +3,16 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { remainingQuota } from '../../../src/domain/accounting/settlement.ts';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { changeGrant, type GrantChange } from '../../../src/services/accounting/grants.ts';
+import { changeGrant } from '../../../src/services/accounting/grants.ts';
 import { openGrantPeriod } from '../../../src/services/accounting/periods.ts';
+import type { GrantChange } from '../../../src/services/accounting/quota-events.ts';
 import type { Db } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject, type ProjectRecord } from '../../../src/store/identity/projects.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
 import { findAccounts } from '../../../src/store/ledger/accounts.ts';
 import { expireEndedPeriods } from '../../../src/store/ledger/grants.ts';
-import { freeSpace, reserve, settle } from '../../../src/store/ledger/ledger.ts';
+import { freeSpace, placeHold, settle } from '../../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId } from '../../../src/store/ledger/periods.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
@@ -47,7 +48,7 @@ function submit(user: string, timeSeconds: number, spaceBytes: number, crash: bo
     await inTransaction(db, async (tx) => {
       const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: user, reason: 'test', at: now };
-      const { shortfall } = await reserve(tx, { id }, accounts, { timeSeconds, spaceBytes }, note);
+      const { shortfall } = await placeHold(tx, { id }, accounts, { timeSeconds, spaceBytes }, note);
       if (shortfall !== null || crash) throw new Crash();
     });
     world.jobs.push(jobId);
@@ -134,7 +135,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     arbitrary: fc.record({ pick: fc.nat(1000), amount }).map(({ pick, amount: n }) =>
       applyGrant(({ jobs }) => {
         const jobId = jobs[pick % Math.max(1, jobs.length)] ?? '';
-        return { kind: 'refund', jobId, amount: n, reason: 'test' };
+        return { kind: 'refund', job_id: jobId, amount: n, reason: 'test' };
       }),
     ),
   },

@@ -9,7 +9,7 @@ import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { insertJob } from '../../../src/store/jobs/jobs.ts';
 import { type AccountSet, findAccounts } from '../../../src/store/ledger/accounts.ts';
-import { reserve, settle } from '../../../src/store/ledger/ledger.ts';
+import { placeHold, settle } from '../../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId } from '../../../src/store/ledger/periods.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
@@ -51,7 +51,7 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
       };
       const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: user, reason: 'test', at: 2 };
-      const { shortfall } = await reserve(tx, { id }, accounts, { timeSeconds, spaceBytes }, note);
+      const { shortfall } = await placeHold(tx, { id }, accounts, { timeSeconds, spaceBytes }, note);
       if (shortfall !== null) throw new NotHeld();
       return id;
     });

@@ -14,7 +14,7 @@ import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
 import { findAccounts } from '../../../src/store/ledger/accounts.ts';
-import { reserve, settle } from '../../../src/store/ledger/ledger.ts';
+import { placeHold, settle } from '../../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId } from '../../../src/store/ledger/periods.ts';
 import { startCleanup } from '../../../src/workers/cleanup.ts';
 import type { HeldLease } from '../../../src/workers/hold-lease.ts';
@@ -46,7 +46,7 @@ async function insertEndedJob(db: Db): Promise<void> {
   const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
   await inTransaction(db, async (tx) => {
     const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
-    await reserve(tx, { id }, accounts, { timeSeconds: 1, spaceBytes: 1 }, { actor: '1', reason: 'x', at: 2 });
+    await placeHold(tx, { id }, accounts, { timeSeconds: 1, spaceBytes: 1 }, { actor: '1', reason: 'x', at: 2 });
     const stored = await findJob(tx, jobId);
     assert.ok(stored);
     const end = { outcome: 'succeeded', reason: '', exitCode: 0, startedAt: 2, endedAt: 3, elapsedSeconds: 1 } as const;

@@ -1,7 +1,7 @@
 import { allScopes } from '../../../domain/identity/policy.ts';
 import { requireUser } from '../../../services/identity/access.ts';
 import { commandLineActor } from '../../../services/identity/actor.ts';
-import { createDeviceFlow } from '../../../services/identity/device-flow.ts';
+import { decideDeviceRequest } from '../../../services/identity/device-flow.ts';
 import { createSignInLink } from '../../../services/identity/sign-in-links.ts';
 import type { OperatorContext } from '../operator.ts';
 import { localUrl } from '../server/local-url.ts';
@@ -29,9 +29,9 @@ export async function confirmDevice(
 ): Promise<void> {
   const { clientName, address, scopes } = await withDatabase(async (db) => {
     await requireUser(db, userId);
-    const deviceFlow = createDeviceFlow({ db, tokens: config.tokens, now: Date.now });
+    const deps = { db, tokens: config.tokens, now: Date.now };
     const confirming = { ...commandLineActor(actor), scopes: allScopes };
-    return await deviceFlow.decide(confirming, { userId, userCode, decision: deny ? 'denied' : 'approved' });
+    return await decideDeviceRequest(deps, confirming, { userId, userCode, decision: deny ? 'denied' : 'approved' });
   });
   const who = `"${clientName}" at ${address}`;
   const result = deny ? `gets no token` : `gets a token of user ${userId} with ${[...scopes].join(', ')}`;

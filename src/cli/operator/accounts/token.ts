@@ -1,7 +1,7 @@
 import { toHpcSystems } from '../../../config/hpc-systems.ts';
 import { BursarError } from '../../../domain/errors.ts';
 import { parseScopeList, type SiteRole, type TokenScope, tokenScopes } from '../../../domain/identity/policy.ts';
-import { createAccountService } from '../../../services/identity/account.ts';
+import { revokeToken } from '../../../services/identity/account.ts';
 import { commandLineActor } from '../../../services/identity/actor.ts';
 import { provisionToken } from '../../../services/identity/provision-token.ts';
 import { findToken, listTokens, type TokenRecord } from '../../../store/identity/tokens.ts';
@@ -95,7 +95,7 @@ export async function printTokens(
 }
 
 export async function revoke(
-  { config, withDatabase, print }: OperatorContext,
+  { withDatabase, print }: OperatorContext,
   id: string,
   options: { reason: string; actor: string },
 ): Promise<void> {
@@ -106,10 +106,8 @@ export async function revoke(
     const token = await findToken(db, Number(id));
     if (token === undefined) throw new BursarError('not_found', `There is no token ${id}.`);
     // A running server finds the change at the next request, and at the next heartbeat of a stream.
-    const publishAccess = () => undefined;
-    const { tokens } = config;
-    const account = createAccountService({ db, systems: toHpcSystems(config), tokens, now: Date.now, publishAccess });
-    await account.revoke(commandLineActor(options.actor), token.userId, token.id, reason);
+    const deps = { db, now: Date.now, accessTopic: { publish: () => undefined } };
+    await revokeToken(deps, commandLineActor(options.actor), token.userId, token.id, reason);
   });
   print(`Token ${id} is revoked.\n`);
 }

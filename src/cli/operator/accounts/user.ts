@@ -1,7 +1,16 @@
 import { BursarError } from '../../../domain/errors.ts';
 import { type SiteRole, siteRoles } from '../../../domain/identity/policy.ts';
 import { commandLineActor } from '../../../services/identity/actor.ts';
-import { createUserService, type UserService } from '../../../services/identity/user-service.ts';
+import {
+  disableUser,
+  enableUser,
+  linkIdentity,
+  listUsers as listAllUsers,
+  readUser,
+  setUserRole,
+  type UserDeps,
+  unlinkIdentity,
+} from '../../../services/identity/users.ts';
 import { formatTable } from '../format-table.ts';
 import type { OperatorContext } from '../operator.ts';
 import { parseReason } from '../reason.ts';
@@ -12,13 +21,14 @@ export interface UserActionOptions {
   actor: string;
 }
 
-const withUsers = <T>({ config, withDatabase }: OperatorContext, run: (users: UserService) => Promise<T>) =>
-  withDatabase((db) =>
-    run(createUserService({ db, providers: config.oidc, now: Date.now, publishAccess: () => undefined })),
-  );
+const withDeps = <T>({ config, withDatabase }: OperatorContext, run: (deps: UserDeps) => Promise<T>) =>
+  withDatabase((db) => {
+    const accessTopic = { publish: () => undefined };
+    return run({ db, providers: config.oidc, now: Date.now, accessTopic });
+  });
 
 export async function listUsers(context: OperatorContext, { json }: { json: boolean }): Promise<void> {
-  const users = await withUsers(context, (service) => service.list());
+  const users = await withDeps(context, listAllUsers);
   if (json) return printJson(context, users);
   const rows = users.map(({ user, role, name, created_at, disabled_at }) => [
     ...[user, role, name ?? '-', created_at],
@@ -28,7 +38,7 @@ export async function listUsers(context: OperatorContext, { json }: { json: bool
 }
 
 export async function showUser(context: OperatorContext, userId: string): Promise<void> {
-  printJson(context, await withUsers(context, (service) => service.read(userId)));
+  printJson(context, await withDeps(context, (deps) => readUser(deps, userId)));
 }
 
 export async function setEnabled(
@@ -37,7 +47,8 @@ export async function setEnabled(
   userId: string,
   options: UserActionOptions,
 ): Promise<void> {
-  await changeUser(context, (service) => service[action](toChange(userId, options)));
+  const setUserEnabled = action === 'enable' ? enableUser : disableUser;
+  await changeUser(context, (deps) => setUserEnabled(deps, toChange(userId, options)));
 }
 
 export async function setRole(
@@ -47,14 +58,14 @@ export async function setRole(
   options: UserActionOptions,
 ): Promise<void> {
   if (!isRole(role)) throw new BursarError('invalid_argument', `A role is one of ${siteRoles.join(', ')}.`);
-  await changeUser(context, (service) => service.setRole(toChange(userId, options), role));
+  await changeUser(context, (deps) => setUserRole(deps, toChange(userId, options), role));
 }
 
 /** The last administrator can be disabled too, because the account may have been stolen: the command line can undo that. */
-async function changeUser(context: OperatorContext, change: (service: UserService) => Promise<unknown>): Promise<void> {
-  const users = await withUsers(context, async (service) => {
-    printJson(context, await change(service));
-    return await service.list();
+async function changeUser(context: OperatorContext, change: (deps: UserDeps) => Promise<unknown>): Promise<void> {
+  const users = await withDeps(context, async (deps) => {
+    printJson(context, await change(deps));
+    return await listAllUsers(deps);
   });
   if (users.some(({ role, disabled_at }) => role === 'administrator' && disabled_at === null)) return;
   context.warn('Warning: there is no administrator any more. Make one with "bursar user role".\n');
@@ -68,9 +79,10 @@ interface LinkOptions extends UserActionOptions {
 
 export async function link(context: OperatorContext, action: 'link' | 'unlink', options: LinkOptions): Promise<void> {
   const { user, issuer, subject } = options;
-  const details = await withUsers(context, async (service) => {
-    await service[action](toChange(user, options), { issuer, subject });
-    return await service.read(user);
+  const changeIdentity = action === 'link' ? linkIdentity : unlinkIdentity;
+  const details = await withDeps(context, async (deps) => {
+    await changeIdentity(deps, toChange(user, options), { issuer, subject });
+    return await readUser(deps, user);
   });
   printJson(context, details);
 }
@@ -78,7 +90,7 @@ export async function link(context: OperatorContext, action: 'link' | 'unlink', 
 const isRole = (text: string): text is SiteRole => (siteRoles as readonly string[]).includes(text);
 
 function toChange(userId: string, { reason, actor }: UserActionOptions) {
-  return { actor: commandLineActor(actor), userId, reason: parseReason(reason), request: null };
+  return { actor: commandLineActor(actor), userId, reason: parseReason(reason), idempotency: null };
 }
 
 const printJson = ({ print }: OperatorContext, value: unknown) => print(`${JSON.stringify(value, null, 2)}\n`);

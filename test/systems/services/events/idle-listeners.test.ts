@@ -96,7 +96,8 @@ describe('the event feed', () => {
     const following = users.map(async (userId) => {
       const ids: number[] = [];
       received.set(userId, ids);
-      const events = followEvents({ db: database.db, feed }, userId, 0, abort.signal, async () => undefined);
+      const reading = { userId, after: 0, signal: abort.signal, checkAccess: async () => undefined };
+      const events = followEvents({ db: database.db, eventFeed: feed }, reading);
       for await (const { id } of events) ids.push(id);
     });
     const [receiver = ''] = users;
