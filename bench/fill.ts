@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { StageNames } from '../src/domain/jobs/stage.ts';
+import type { StageNames } from '../src/domain/jobs/job.ts';
 import type { Db, Tx } from '../src/store/database/handle.ts';
 import { inTransaction } from '../src/store/database/transaction.ts';
 import { shippedConfig } from '../test/support/shipped-config.ts';

@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely';
-import { availableBalance } from '../src/domain/accounting/settlement.ts';
+import { availableBalance } from '../src/domain/accounting/charge.ts';
 import type { Db } from '../src/store/database/handle.ts';
 import type { Tables } from '../src/store/database/tables.ts';
 import { poolHolder } from '../src/store/ledger/accounts.ts';

@@ -1,4 +1,4 @@
-import type { Broadcast } from '../src/services/events/topic.ts';
+import type { Broadcast } from '../src/services/events/event-feed.ts';
 import type { Plan } from './plan.ts';
 import { type ServerOptions, type SimulatedServer, startServer } from './server.ts';
 import { randomBetween, randomNumber, type SimulatedProcess, sleep, tasks, virtualNow } from './virtual-time.ts';

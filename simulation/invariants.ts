@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Selectable } from 'kysely';
-import { toTimeLimitSeconds } from '../src/domain/accounting/price.ts';
+import { toTimeLimitSeconds } from '../src/domain/accounting/charge.ts';
 import type { JobRequest, Outcome } from '../src/domain/jobs/job.ts';
 import type { Db } from '../src/store/database/handle.ts';
 import type { Tables } from '../src/store/database/tables.ts';

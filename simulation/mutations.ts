@@ -142,11 +142,7 @@ export const mutations: Mutation[] = [
   {
     name: 'charge a node failure',
     changes: [
-      inFile(
-        'domain/accounting/settlement.ts',
-        "      return 'failed by the system: node failure';",
-        '      return null;',
-      ),
+      inFile('domain/accounting/charge.ts', "      return 'failed by the system: node failure';", '      return null;'),
     ],
   },
   {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { zeroMovement } from '../../src/domain/accounting/settlement.ts';
+import { zeroMovement } from '../../src/domain/accounting/charge.ts';
 import { chunks } from '../../src/domain/chunks.ts';
 import { userScopes } from '../../src/domain/identity/policy.ts';
 import { hashToken } from '../../src/services/identity/tokens.ts';

@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import { publicJob } from '../../src/contract/job.ts';
-import type { JobStatus } from '../../src/domain/jobs/job.ts';
-import type { StageNames } from '../../src/domain/jobs/stage.ts';
+import type { JobStatus, StageNames } from '../../src/domain/jobs/job.ts';
 import type { Tx } from '../../src/store/database/handle.ts';
 import type { FilledProject } from './enrolments.ts';
 

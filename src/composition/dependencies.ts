@@ -10,7 +10,7 @@ import type { SystemIsolation } from '../engines/definition.ts';
 import { createSpool, spoolFolder } from '../files/spool/spool.ts';
 import { createFileRemover } from '../files/workspaces/file-remover.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { createTopic } from '../services/events/topic.ts';
+import { createTopic } from '../services/events/event-feed.ts';
 import { createSpawnClient } from '../shell/spawn-client.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { createEndpointResolver } from '../webhooks/endpoint.ts';

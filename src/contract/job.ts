@@ -1,6 +1,14 @@
 import Type, { type Static } from 'typebox';
-import { isFailure, isTerminal, type JobRequest, type JobStatus, type Outcome, outcomes } from '../domain/jobs/job.ts';
-import { type StageNames, toStage } from '../domain/jobs/stage.ts';
+import {
+  isFailure,
+  isTerminal,
+  type JobRequest,
+  type JobStatus,
+  type Outcome,
+  outcomes,
+  type StageNames,
+  toStage,
+} from '../domain/jobs/job.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import {
   createJsonWriter,

@@ -1,6 +1,5 @@
 import Type, { type Static } from 'typebox';
-import type { ChargeUnit } from '../domain/accounting/price.ts';
-import { type AccountBalance, availableBalance, remainingQuota } from '../domain/accounting/settlement.ts';
+import { type AccountBalance, availableBalance, type ChargeUnit, remainingQuota } from '../domain/accounting/charge.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { bytesPerKb, publicUnits } from '../domain/units.ts';
 import {

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import type { BurnRate } from '../domain/accounting/burn-rate.ts';
-import type { ChargeUnit } from '../domain/accounting/price.ts';
+import type { ChargeUnit } from '../domain/accounting/charge.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { publicUnits } from '../domain/units.ts';
 import { namedObject, nullableString, nullableTime, timestamp, toIsoTime, toIsoTimeOrNull } from './fields.ts';

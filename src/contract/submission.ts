@@ -1,7 +1,7 @@
 import { parse as parseDisposition } from 'content-disposition';
 import Type from 'typebox';
 import { BursarError } from '../domain/errors.ts';
-import { maxTags } from '../domain/jobs/tags.ts';
+import { maxTags } from '../domain/jobs/payload-fields.ts';
 
 /** The headers of a submission or quote, as they were received. Nothing is checked yet. */
 export interface SubmissionHeaders {

@@ -1,4 +1,4 @@
-import type { ChargeUnit } from './accounting/price.ts';
+import type { ChargeUnit } from './accounting/charge.ts';
 
 /** A number for people, with at most three digits that matter: 4,980 · 12.5 · 0.25. The same in every locale. */
 export function formatNumber(value: number): string {

@@ -11,7 +11,7 @@ export interface ReaderProgress {
 
 /**
  * Returns the time by which a reader must have taken more, to be as fast as the minimum rate. Bytes count for the time after
- * them, because the operating system takes the bytes for a steady reader in bursts: it fills its send buffer, and takes
+ * them, because even for a steady reader the operating system drains the socket in bursts: it fills its send buffer, and takes
  * nothing until a third of that is free again.
  */
 export function extendDeadline({ deadline, now, bytes, bytesPerSecond, maxPauseMs }: ReaderProgress): number {

@@ -1,4 +1,4 @@
-import { type CommandLanguage, plainCommands } from '../domain/jobs/command-language.ts';
+import { type CommandLanguage, plainCommands } from '../domain/jobs/command.ts';
 import { sbatchLanguage } from './slurm/sbatch-language.ts';
 
 // The web page and the users' command line import this module, and therefore none with code of the server.

@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox';
-import type { CommandLanguage } from '../domain/jobs/command-language.ts';
+import type { CommandLanguage } from '../domain/jobs/command.ts';
 import type { Check } from '../domain/systems/finding.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
 import type { Workspaces } from '../files/workspaces/workspaces.ts';

@@ -1,6 +1,6 @@
 import { open, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
-import { scriptErrors } from '../domain/jobs/start-file.ts';
+import { scriptErrors } from '../domain/jobs/command.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../files/file-system-errors.ts';
 
 /** `rejected` is the reason why the script cannot run. */

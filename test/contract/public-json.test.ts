@@ -6,7 +6,7 @@ import Type from 'typebox';
 import { createJsonWriter, stageSchema } from '../../src/contract/fields.ts';
 import { type JobFields, JobSchema, publicJob } from '../../src/contract/job.ts';
 import { type QuotaFields, QuotaSchema, toQuotaJson } from '../../src/contract/ledger.ts';
-import type { AccountBalance } from '../../src/domain/accounting/settlement.ts';
+import type { AccountBalance } from '../../src/domain/accounting/charge.ts';
 import type { JobEnd, Outcome } from '../../src/domain/jobs/job.ts';
 import { batchSystem, toolSystem } from '../domain/example-systems.ts';
 

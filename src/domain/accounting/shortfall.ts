@@ -1,7 +1,7 @@
 import { BursarError } from '../errors.ts';
 import { formatAmount, formatRuntime } from '../format-amount.ts';
 import { publicUnits } from '../units.ts';
-import type { ChargeUnit } from './price.ts';
+import type { ChargeUnit } from './charge.ts';
 
 /** The account that cannot cover a job, with amounts in ledger units (seconds or bytes). */
 export interface Shortfall {

@@ -1,3 +1,5 @@
+import { assertNever } from '../errors.ts';
+
 /**
  * The lifecycle of a job, the same for every HPC system:
  *
@@ -110,4 +112,32 @@ export function isTerminal(state: JobState): boolean {
 /** The public field `failed`: true for every outcome except success and cancellation by the owner. */
 export function isFailure(outcome: Outcome): boolean {
   return outcome !== 'succeeded' && outcome !== 'cancelled';
+}
+
+/** The names that a system shows to users for the states of its jobs. */
+export interface StageNames {
+  queued: string;
+  running: string;
+  succeeded: string;
+  failed: string;
+  cancelled: string;
+  deleted: string;
+}
+
+export function toStage(status: JobStatus, stageNames: StageNames): string {
+  switch (status.state) {
+    case 'accepted':
+    case 'submitting':
+    case 'queued':
+      return stageNames.queued;
+    case 'running':
+      return stageNames.running;
+    case 'ended':
+      if (status.outcome === 'succeeded') return stageNames.succeeded;
+      return status.outcome === 'cancelled' ? stageNames.cancelled : stageNames.failed;
+    case 'deleted':
+      return stageNames.deleted;
+    default:
+      return assertNever(status);
+  }
 }

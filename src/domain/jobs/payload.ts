@@ -1,9 +1,8 @@
 import { BursarError, type FieldError } from '../errors.ts';
 import type { HpcSystem, JobResources, Tool } from '../systems/system.ts';
-import type { RequestedJob } from './command-language.ts';
+import type { RequestedJob } from './command.ts';
 import type { JobRequest } from './job.ts';
-import { type Payload, parseInteger, parseNumber, parseText } from './payload-fields.ts';
-import { parseTags } from './tags.ts';
+import { type Payload, parseInteger, parseNumber, parseTags, parseText } from './payload-fields.ts';
 import { buildToolArgv, parseToolParameters } from './tool-command.ts';
 
 /** Limits the error list, so that the response cannot be much larger than the request. */

@@ -70,6 +70,6 @@ function parseWordsParameter(payload: Payload, name: string, parameter: ToolPara
 function findValueError(text: string, { values, pattern, allowOptions }: ToolParameter): string | null {
   if (values !== undefined && !values.includes(text)) return `must be one of ${values.join(', ')}`;
   if (pattern !== undefined && !toWholeMatch(pattern).test(text)) return `must match ${pattern}`;
-  // The program would take it for an option, and some options run commands, such as --to-command of tar.
+  // The program would mistake it for an option, and some options run commands, such as --to-command of tar.
   return text.startsWith('-') && !allowOptions ? 'must not begin with "-"' : null;
 }

@@ -1,6 +1,6 @@
-import type { ChargeUnit } from '../accounting/price.ts';
-import type { CommandLanguage } from '../jobs/command-language.ts';
-import type { StageNames } from '../jobs/stage.ts';
+import type { ChargeUnit } from '../accounting/charge.ts';
+import type { CommandLanguage } from '../jobs/command.ts';
+import type { StageNames } from '../jobs/job.ts';
 
 /** A Payload field that a tool declares in addition to the common fields. */
 export interface ToolParameter {
@@ -12,7 +12,7 @@ export interface ToolParameter {
   pattern?: string;
   /** For strings and words: the allowed values. */
   values?: readonly string[];
-  /** For strings and words: whether a value may begin with `-`, so that the program may take it for an option. */
+  /** For strings and words: whether a value may begin with `-`, and could be mistaken for an option. */
   allowOptions?: boolean;
   min?: number;
   max?: number;

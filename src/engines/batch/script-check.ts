@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { BursarError } from '../../domain/errors.ts';
-import { scriptErrors } from '../../domain/jobs/start-file.ts';
+import { scriptErrors } from '../../domain/jobs/command.ts';
 import type { RunResult } from '../../shell/shell.ts';
 import { firstLineError, readScriptFile } from '../script-file.ts';
 import type { BatchCommand } from './run-command.ts';

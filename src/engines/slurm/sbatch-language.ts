@@ -1,9 +1,8 @@
-import { toTimeLimitSeconds } from '../../domain/accounting/price.ts';
+import { toTimeLimitSeconds } from '../../domain/accounting/charge.ts';
 import { assertNever } from '../../domain/errors.ts';
-import type { CommandLanguage, ParsedCommand, RequestedJob } from '../../domain/jobs/command-language.ts';
+import type { CommandLanguage, ParsedCommand, RequestedJob } from '../../domain/jobs/command.ts';
+import { findScriptPathError, quoteWord, splitWords, unclosedQuote } from '../../domain/jobs/command.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
-import { quoteWord, splitWords, unclosedQuote } from '../../domain/jobs/split-words.ts';
-import { findScriptPathError } from '../../domain/jobs/start-file.ts';
 import { secondsPerHour } from '../../domain/units.ts';
 
 // Pure: the web page and the users' command line import this module.

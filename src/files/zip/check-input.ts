@@ -5,7 +5,7 @@ import {
   missingStartFile,
   readLayout,
   startFileOf,
-} from '../../domain/jobs/start-file.ts';
+} from '../../domain/jobs/command.ts';
 import { createSlots } from '../../domain/slots.ts';
 import { type CheckedZip, readStart, withZip, type ZipSource } from './zip-content.ts';
 import type { ZipEntry, ZipLimits } from './zip-entries.ts';

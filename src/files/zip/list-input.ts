@@ -1,7 +1,7 @@
 import type { Entry } from 'yauzl';
 import { BursarError } from '../../domain/errors.ts';
 import { formatBytes } from '../../domain/format-amount.ts';
-import { type FolderEntry, findStartFileError, type InputRequest } from '../../domain/jobs/start-file.ts';
+import { type FolderEntry, findStartFileError, type InputRequest } from '../../domain/jobs/command.ts';
 import { type ByteReader, createDirectoryCheck, createPathTree, openZip, readHeaders } from './zip-directory.ts';
 import { describeName, parseEntry, parseEntryName, parseName, type ZipEntry, type ZipLimits } from './zip-entries.ts';
 import { invalidEntry, invalidZip, toZipError } from './zip-errors.ts';

@@ -1,4 +1,4 @@
-import { isTag, tagRule } from '../../domain/jobs/tags.ts';
+import { isTag, tagRule } from '../../domain/jobs/payload-fields.ts';
 
 const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import Type, { type Static, type TObject } from 'typebox';
 import { patterns, stage } from '../../contract/fields.ts';
-import { maxTags } from '../../domain/jobs/tags.ts';
+import { maxTags } from '../../domain/jobs/payload-fields.ts';
 import type { JobSummaryQuery } from '../../services/jobs/job-summaries.ts';
 import type { JobListQuery } from '../../services/jobs/read-jobs.ts';
 import { cursorId, formatCursor } from './formats.ts';

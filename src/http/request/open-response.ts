@@ -1,7 +1,7 @@
 import { EventEmitter, setMaxListeners } from 'node:events';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
-import type { Topic } from '../../services/events/topic.ts';
+import type { Topic } from '../../services/events/event-feed.ts';
 import { type AccessDeps, isManager } from '../../services/identity/access.ts';
 import { type Authenticate, callerOf } from './access.ts';
 import { projectOf } from './path-params.ts';

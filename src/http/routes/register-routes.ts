@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import { stageSchema } from '../../contract/fields.ts';
-import type { Topic } from '../../services/events/topic.ts';
+import type { Topic } from '../../services/events/event-feed.ts';
 import { authenticate as findCaller } from '../../services/identity/authenticate.ts';
 import type { ServiceDeps } from '../../services/service-deps.ts';
 import type { OpenRequests } from '../limits/concurrency.ts';

@@ -1,5 +1,5 @@
 import { publicAccount } from '../../contract/ledger.ts';
-import { availableBalance } from '../../domain/accounting/settlement.ts';
+import { availableBalance } from '../../domain/accounting/charge.ts';
 import { assertNever, BursarError } from '../../domain/errors.ts';
 import { publicUnits } from '../../domain/units.ts';
 import type { Tx } from '../../store/database/handle.ts';
@@ -19,7 +19,7 @@ import {
 } from '../../store/ledger/grants.ts';
 import { findCurrentPeriodId } from '../../store/ledger/periods.ts';
 import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
-import type { Topic } from '../events/topic.ts';
+import type { Topic } from '../events/event-feed.ts';
 import { type CommonDeps, type ProjectScope, requireProject } from '../scope.ts';
 import { type GrantChange, insertGrantEvents } from './quota-events.ts';
 

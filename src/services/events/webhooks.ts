@@ -18,7 +18,7 @@ import { deriveSecret, type SecretKey } from '../../webhooks/secrets.ts';
 import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
 import { findStoredResponse, type IdempotentRequest, runOnce } from '../idempotency.ts';
 import type { CommonDeps } from '../scope.ts';
-import type { Topic } from './topic.ts';
+import type { Topic } from './event-feed.ts';
 
 // A webhook of another user is reported as unknown.
 

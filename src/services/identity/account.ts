@@ -10,7 +10,7 @@ import { insertAudit } from '../../store/identity/audit.ts';
 import { listMemberships } from '../../store/identity/members.ts';
 import * as store from '../../store/identity/tokens.ts';
 import { findUser } from '../../store/identity/users.ts';
-import type { Topic } from '../events/topic.ts';
+import type { Topic } from '../events/event-feed.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
 import { type CommonDeps, type ReadDeps, requireScope } from '../scope.ts';
 import { managesProject, readUsableScopes } from './access.ts';

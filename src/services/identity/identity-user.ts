@@ -5,7 +5,7 @@ import type { Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { findIdentity, type IdentityRecord, insertIdentity } from '../../store/identity/identities.ts';
 import { insertUser, nextUserId, userExists } from '../../store/identity/users.ts';
-import type { Topic } from '../events/topic.ts';
+import type { Topic } from '../events/event-feed.ts';
 import type { CommonDeps } from '../scope.ts';
 import { applyClaims, type Origin } from './apply-claims.ts';
 import { joinAutoJoinProjects } from './enrolment.ts';

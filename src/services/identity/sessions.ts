@@ -6,7 +6,7 @@ import type { Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import * as store from '../../store/identity/sessions.ts';
-import type { Topic } from '../events/topic.ts';
+import type { Topic } from '../events/event-feed.ts';
 import type { CommonDeps } from '../scope.ts';
 import { requireEnabledUser } from './access.ts';
 import type { Actor, Caller } from './actor.ts';

@@ -14,7 +14,7 @@ import {
 } from '../../store/identity/identities.ts';
 import * as store from '../../store/identity/users.ts';
 import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
-import type { Topic } from '../events/topic.ts';
+import type { Topic } from '../events/event-feed.ts';
 import type { CommonDeps } from '../scope.ts';
 import { requireUser } from './access.ts';
 

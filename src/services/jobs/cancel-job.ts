@@ -4,7 +4,7 @@ import { isTerminal } from '../../domain/jobs/job.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import { requestCancellation } from '../../store/jobs/job-queue.ts';
-import type { Topic } from '../events/topic.ts';
+import type { Topic } from '../events/event-feed.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
 import { type CommonDeps, requireSystem } from '../scope.ts';
 import { auditedJob, interventionOf, type JobAction, requireJob } from './find-job.ts';

@@ -8,7 +8,7 @@ import { insertEvent } from '../../store/events/events.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import { type JobRecord, updateStatus } from '../../store/jobs/jobs.ts';
 import { freeSpace } from '../../store/ledger/ledger.ts';
-import type { Topic } from '../events/topic.ts';
+import type { Topic } from '../events/event-feed.ts';
 import type { Actor } from '../identity/actor.ts';
 import { type CommonDeps, requireSystem } from '../scope.ts';
 import { auditedJob, type Intervention, interventionOf, type JobAction, requireJob } from './find-job.ts';

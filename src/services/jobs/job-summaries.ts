@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises';
-import { matchSearch } from '../../domain/jobs/job-search.ts';
 import type { Slots } from '../../domain/slots.ts';
 import type { Db } from '../../store/database/handle.ts';
 import type { JobFilter } from '../../store/jobs/job-filters.ts';
@@ -96,4 +95,12 @@ async function* findJobIds(
     cursor = last.id;
     await setImmediate();
   }
+}
+
+/** Returns a test for jobs whose title, id or one of their tags contains the text, in upper or lower case. */
+function matchSearch(text: string) {
+  const searched = text.toLowerCase();
+  const contains = (value: string) => value.toLowerCase().includes(searched);
+  return ({ title, jobId, tags }: { title: string; jobId: string; tags: readonly string[] }) =>
+    contains(title) || contains(jobId) || tags.some(contains);
 }

@@ -1,5 +1,4 @@
-import { calculateCostSeconds, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
-import { availableBalance } from '../../domain/accounting/settlement.ts';
+import { availableBalance, calculateCostSeconds, maxAffordableRuntimeHours } from '../../domain/accounting/charge.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';

@@ -8,7 +8,7 @@ import {
   type SubmissionHeaders,
   toComparablePayload,
 } from '../../contract/submission.ts';
-import { countRequestedUnits, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
+import { countRequestedUnits, maxAffordableRuntimeHours } from '../../domain/accounting/charge.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { formatBytes } from '../../domain/format-amount.ts';
@@ -23,7 +23,7 @@ import { findJobJson } from '../../store/jobs/job-lists.ts';
 import { insertJob, lockJobsVersion, type NewJob } from '../../store/jobs/jobs.ts';
 import type { Amounts } from '../../store/ledger/accounts.ts';
 import { placeHold } from '../../store/ledger/ledger.ts';
-import type { Topic } from '../events/topic.ts';
+import type { Topic } from '../events/event-feed.ts';
 import { type AbandonedClaims, claimKey, type IdempotentRequest, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { PathScope } from '../scope.ts';
 import {

@@ -1,5 +1,5 @@
 import { type Compilable, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
-import { maxTags } from '../../domain/jobs/tags.ts';
+import { maxTags } from '../../domain/jobs/payload-fields.ts';
 import type { Db } from '../database/handle.ts';
 import { type MakePlaceholder, type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
 import type { Tables } from '../database/tables.ts';

@@ -1,5 +1,5 @@
 import { type ExpressionBuilder, sql } from 'kysely';
-import { availableBalance, type Movement, zeroMovement } from '../../domain/accounting/settlement.ts';
+import { availableBalance, type Movement, zeroMovement } from '../../domain/accounting/charge.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { insertRows, type Param, prepareQuery } from '../database/prepared.ts';
 import type { EntryKind, Resource, Row, Tables } from '../database/tables.ts';

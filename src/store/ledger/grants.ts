@@ -1,4 +1,4 @@
-import { availableBalance } from '../../domain/accounting/settlement.ts';
+import { availableBalance } from '../../domain/accounting/charge.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Tx } from '../database/handle.ts';
 import type { EntryKind, Resource } from '../database/tables.ts';

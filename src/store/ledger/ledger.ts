@@ -1,4 +1,4 @@
-import { availableBalance, splitUsage } from '../../domain/accounting/settlement.ts';
+import { availableBalance, splitUsage } from '../../domain/accounting/charge.ts';
 import type { Shortfall } from '../../domain/accounting/shortfall.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { insertRows } from '../database/prepared.ts';

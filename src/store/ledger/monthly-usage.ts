@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Movement } from '../../domain/accounting/settlement.ts';
+import type { Movement } from '../../domain/accounting/charge.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
 import type { Row } from '../database/tables.ts';

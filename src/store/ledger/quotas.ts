@@ -1,4 +1,4 @@
-import { type AccountBalance, zeroMovement } from '../../domain/accounting/settlement.ts';
+import { type AccountBalance, zeroMovement } from '../../domain/accounting/charge.ts';
 import type { Db } from '../database/handle.ts';
 import { type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
 import { poolHolder } from './accounts.ts';

@@ -1,4 +1,4 @@
-import { thresholdReached } from '../../domain/accounting/threshold.ts';
+import { thresholdReached } from '../../domain/accounting/charge.ts';
 import type { Tx } from '../database/handle.ts';
 import { insertEvents } from '../events/events.ts';
 import { listMembers } from '../identity/members.ts';

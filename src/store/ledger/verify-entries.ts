@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { availableBalance, zeroMovement } from '../../domain/accounting/settlement.ts';
+import { availableBalance, zeroMovement } from '../../domain/accounting/charge.ts';
 import type { Db } from '../database/handle.ts';
 import type { Row } from '../database/tables.ts';
 import { poolHolder } from './accounts.ts';

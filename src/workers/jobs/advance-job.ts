@@ -1,7 +1,6 @@
 import { toJobReference } from '../../contract/event.ts';
 import { publicJob } from '../../contract/job.ts';
-import { toTimeLimitSeconds } from '../../domain/accounting/price.ts';
-import { calculateSettlement } from '../../domain/accounting/settlement.ts';
+import { calculateSettlement, toTimeLimitSeconds } from '../../domain/accounting/charge.ts';
 import type { ObservedStatus } from '../../domain/jobs/transition.ts';
 import type { HpcSystem } from '../../domain/systems/system.ts';
 import { insertEvent } from '../../store/events/events.ts';

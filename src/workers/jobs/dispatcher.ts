@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { toTimeLimitSeconds } from '../../domain/accounting/price.ts';
+import { toTimeLimitSeconds } from '../../domain/accounting/charge.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Outcome } from '../../domain/jobs/job.ts';
 import { describeCancellation } from '../../domain/jobs/transition.ts';

@@ -1,4 +1,4 @@
-import { toTimeLimitSeconds } from '../../domain/accounting/price.ts';
+import { toTimeLimitSeconds } from '../../domain/accounting/charge.ts';
 import { type EndRecord, isUncertain, reconcileEnd, wasEndedBeforeStart } from '../../domain/jobs/end-record.ts';
 import { applyFileLimit } from '../../domain/jobs/file-limits.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';

@@ -1,4 +1,4 @@
-import { toTimeLimitSeconds } from '../../domain/accounting/price.ts';
+import { toTimeLimitSeconds } from '../../domain/accounting/charge.ts';
 import { toJobEnd } from '../../domain/jobs/end-record.ts';
 import type { JobEnd, JobState } from '../../domain/jobs/job.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';

@@ -12,7 +12,7 @@ import {
   sweepTag,
 } from '../../../src/cli/user/sweep/sweep-journal.ts';
 import { type SweepRun, submitRun } from '../../../src/cli/user/sweep/sweep-runs.ts';
-import { isTag } from '../../../src/domain/jobs/tags.ts';
+import { isTag } from '../../../src/domain/jobs/payload-fields.ts';
 
 const nothingKnown = { job: null, outcome: null, collectedTo: null, isSubmitting: false };
 const job = { job_id: 'J1', hpc: 'hpc_one', project_name: 'p' };

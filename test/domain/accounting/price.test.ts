@@ -6,7 +6,7 @@ import {
   calculateCostSeconds,
   countRequestedUnits,
   toTimeLimitSeconds,
-} from '../../../src/domain/accounting/price.ts';
+} from '../../../src/domain/accounting/charge.ts';
 
 const units: ChargeUnit[] = ['core', 'node', 'wall'];
 

@@ -7,9 +7,9 @@ import {
   calculateCostSeconds,
   countRequestedUnits,
   maxAffordableRuntimeHours,
-} from '../../../src/domain/accounting/price.ts';
+  thresholdReached,
+} from '../../../src/domain/accounting/charge.ts';
 import { quotaExceeded } from '../../../src/domain/accounting/shortfall.ts';
-import { thresholdReached } from '../../../src/domain/accounting/threshold.ts';
 
 const resourceRequests = fc.record({
   nodes: fc.integer({ min: 1, max: 64 }),

@@ -8,7 +8,7 @@ import {
   remainingQuota,
   splitUsage,
   zeroMovement,
-} from '../../../src/domain/accounting/settlement.ts';
+} from '../../../src/domain/accounting/charge.ts';
 import type { JobEnd, Outcome } from '../../../src/domain/jobs/job.ts';
 
 const amount = fc.nat({ max: 1_000_000_000 });

@@ -9,8 +9,9 @@ import {
   type JobState,
   type JobStatus,
   type Outcome,
+  type StageNames,
+  toStage,
 } from '../../../src/domain/jobs/job.ts';
-import { type StageNames, toStage } from '../../../src/domain/jobs/stage.ts';
 import { type Observation, transition as transitionOf } from '../../../src/domain/jobs/transition.ts';
 
 const outcomes: Outcome[] = [

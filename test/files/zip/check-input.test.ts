@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type InputRequest, readLayout } from '../../../src/domain/jobs/start-file.ts';
+import { type InputRequest, readLayout } from '../../../src/domain/jobs/command.ts';
 import { createInputCheck } from '../../../src/files/zip/check-input.ts';
 import { readStart, withZip, type ZipSource } from '../../../src/files/zip/zip-content.ts';
 import { temporaryFolder } from '../temporary.ts';

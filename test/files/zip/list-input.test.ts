@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { findStartFileError } from '../../../src/domain/jobs/start-file.ts';
+import { findStartFileError } from '../../../src/domain/jobs/command.ts';
 import { listFolder, listZip } from '../../../src/files/zip/list-input.ts';
 import { createByteReader } from '../../../src/files/zip/zip-directory.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from './hostile-zips.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { remainingQuota } from '../../../src/domain/accounting/settlement.ts';
+import { remainingQuota } from '../../../src/domain/accounting/charge.ts';
 import { BursarError } from '../../../src/domain/errors.ts';
 import { changeGrant } from '../../../src/services/accounting/grants.ts';
 import { openGrantPeriod } from '../../../src/services/accounting/periods.ts';

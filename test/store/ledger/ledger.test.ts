@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { availableBalance } from '../../../src/domain/accounting/settlement.ts';
+import { availableBalance } from '../../../src/domain/accounting/charge.ts';
 import { enrolUser, syncProjects } from '../../../src/services/identity/enrolment.ts';
 import type { Db } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';

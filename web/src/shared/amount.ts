@@ -1,4 +1,4 @@
-import type { ChargeUnit } from '../../../src/domain/accounting/price.ts';
+import type { ChargeUnit } from '../../../src/domain/accounting/charge.ts';
 import { formatBytes, formatCharge } from '../../../src/domain/format-amount.ts';
 
 export type { ChargeUnit };

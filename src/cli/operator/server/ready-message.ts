@@ -1,5 +1,5 @@
 import type { Config } from '../../../config/schema.ts';
-import type { FirstUsers } from '../../../services/identity/first-users.ts';
+import type { FirstUsers } from '../../../services/identity/provision-token.ts';
 
 /** The message that `serve` prints when it is ready. A first start adds how to create users, or those of a demonstration. */
 export function readyMessage(

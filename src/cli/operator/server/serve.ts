@@ -8,7 +8,7 @@ import { isLoopback } from '../../../config/loopback.ts';
 import type { Config } from '../../../config/schema.ts';
 import { BursarError } from '../../../domain/errors.ts';
 import { type StartOptions, startBursar } from '../../../main.ts';
-import { prepareFirstUsers } from '../../../services/identity/first-users.ts';
+import { prepareFirstUsers } from '../../../services/identity/provision-token.ts';
 import { pingDatabase } from '../../../store/database/database.ts';
 import type { OperatorContext } from '../operator.ts';
 import { localUrl } from './local-url.ts';

@@ -1,7 +1,7 @@
 import type { FolderEntry, System } from '#client';
 import { BursarError } from '../../../domain/errors.ts';
 import { formatBytes } from '../../../domain/format-amount.ts';
-import { type InputRequest, startFileOf } from '../../../domain/jobs/start-file.ts';
+import { type InputRequest, startFileOf } from '../../../domain/jobs/command.ts';
 import { findCommandLanguage } from '../../../engines/command-languages.ts';
 import { createInputCheck } from '../../../files/zip/check-input.ts';
 import { checkFolder } from '../../../files/zip/list-input.ts';

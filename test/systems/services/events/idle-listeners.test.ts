@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createEventFeed, type EventFeed } from '../../../../src/services/events/event-feed.ts';
+import { createEventFeed, createTopic, type EventFeed } from '../../../../src/services/events/event-feed.ts';
 import { followEvents } from '../../../../src/services/events/read-events.ts';
-import { createTopic } from '../../../../src/services/events/topic.ts';
 import type { Db } from '../../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../../src/store/database/transaction.ts';
 import { insertEvent } from '../../../../src/store/events/events.ts';

@@ -1,7 +1,7 @@
 import type { Job, System } from '@bursar/client';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { findStartFileError } from '../../../../src/domain/jobs/start-file.ts';
+import { findStartFileError } from '../../../../src/domain/jobs/command.ts';
 import { fieldErrors } from '../../shared/field-errors.ts';
 import { Card } from '../../ui/card.tsx';
 import { TextField } from '../../ui/field.tsx';

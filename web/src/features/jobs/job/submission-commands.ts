@@ -1,5 +1,5 @@
 import type { Timeline } from '@bursar/client';
-import { quoteWord } from '../../../../../src/domain/jobs/split-words.ts';
+import { quoteWord } from '../../../../../src/domain/jobs/command.ts';
 
 /** The request of a job, as texts that submit it again. They read the token from the environment: no secret is in them. */
 export interface SubmissionCommands {

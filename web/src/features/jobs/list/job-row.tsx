@@ -1,6 +1,6 @@
 import type { JobSummary, System } from '@bursar/client';
 import type { KeyboardEvent } from 'react';
-import { calculateCostSeconds } from '../../../../../src/domain/accounting/price.ts';
+import { calculateCostSeconds } from '../../../../../src/domain/accounting/charge.ts';
 import type { JobPageFilter } from '../../../client/job-pages.ts';
 import { formatAmount } from '../../../shared/amount.ts';
 import { jobName } from '../../../shared/job-name.ts';

@@ -1,7 +1,7 @@
 import type { System } from '@bursar/client';
 import { BursarError } from '../../../../../src/domain/errors.ts';
+import type { InputRequest } from '../../../../../src/domain/jobs/command.ts';
 import { type PayloadRules, parsePayload } from '../../../../../src/domain/jobs/payload.ts';
-import type { InputRequest } from '../../../../../src/domain/jobs/start-file.ts';
 import { findCommandLanguage } from '../../../../../src/engines/command-languages.ts';
 import type { FieldErrors } from '../../../shared/field-errors.ts';
 import { capitalise } from '../../../ui/format.ts';

@@ -1,5 +1,5 @@
 import type { Timeline } from '@bursar/client';
-import { quoteWord } from '../../../../../src/domain/jobs/split-words.ts';
+import { quoteWord } from '../../../../../src/domain/jobs/command.ts';
 import { formatHours } from './runtime-text.ts';
 import { emptyValues, type SubmitValues } from './values.ts';
 

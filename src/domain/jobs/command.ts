@@ -1,6 +1,77 @@
 import { BursarError, toPrintable } from '../errors.ts';
 import type { JobCommand, JobRequest } from './job.ts';
 
+/** The part of a request that options of a submit command can repeat. */
+export type RequestedJob = Pick<JobRequest, 'title' | 'nodes' | 'coresPerNode' | 'runtimeHours'>;
+
+export type ParsedCommand = { ok: true; command: JobCommand } | { ok: false; error: string };
+
+/** How users write the commands of jobs: lines for the shell, and perhaps the submit command of a scheduler. */
+export interface CommandLanguage {
+  /** Public, at `/hpc/`. */
+  name: string;
+  /** A command that runs a script, for hints. */
+  example: string;
+  /** With `job`, options that contradict it are errors: nothing is accepted and then ignored. */
+  parse(text: string, job?: RequestedJob): ParsedCommand;
+  /** Formats a command so that `parse` returns the same one. Null for the argv of a tool. */
+  format(command: JobCommand): string | null;
+  /**
+   * Returns the first error in the directives of a script, or null. Directives may use the same options as the command.
+   * `hasMore`: the text is only the first part of the script.
+   */
+  findDirectiveError(text: string, job: RequestedJob, hasMore: boolean): string | null;
+}
+
+/** Every command is a line for the shell. */
+export const plainCommands: CommandLanguage = {
+  name: 'none',
+  example: './run.sh',
+  parse: (text) => ({ ok: true, command: { kind: 'line', line: text } }),
+  format: (command) => (command.kind === 'line' ? command.line : null),
+  findDirectiveError: () => null,
+};
+
+export const unclosedQuote = 'has an unclosed quote; close it, or escape it with a backslash';
+
+/**
+ * Splits text into words like a shell: quotes and backslashes work, nothing is expanded. Null: an unclosed quote. Ends at a
+ * `commentSign` that is neither quoted nor escaped.
+ */
+export function splitWords(text: string, commentSign?: '#'): string[] | null {
+  const words: string[] = [];
+  let word: string | null = null;
+  let quote: '"' | "'" | null = null;
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charAt(i);
+    if (quote !== null) {
+      if (char === quote) quote = null;
+      else if (quote === '"' && char === '\\' && /["\\$`]/.test(text.charAt(i + 1))) word += text.charAt(++i);
+      else word += char;
+    } else if (char === '"' || char === "'") {
+      quote = char;
+      word ??= '';
+    } else if (char === '\\' && i + 1 < text.length) {
+      word = (word ?? '') + text.charAt(++i);
+    } else if (char === commentSign) {
+      break;
+    } else if (/[ \t\n\r]/.test(char)) {
+      if (word !== null) words.push(word);
+      word = null;
+    } else {
+      word = (word ?? '') + char;
+    }
+  }
+  if (quote !== null) return null;
+  if (word !== null) words.push(word);
+  return words;
+}
+
+/** Quotes a word so that `splitWords`, and a POSIX shell, read it back unchanged. */
+export function quoteWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 /** Messages for scripts that cannot be run. */
 export const scriptErrors = {
   absolute: (script: string) => `${script} is an absolute path: give the path of the script inside the zip`,

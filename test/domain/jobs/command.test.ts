@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { chooseStartFolder, findScriptPathError, startFileOf } from '../../../src/domain/jobs/command.ts';
 import type { JobCommand } from '../../../src/domain/jobs/job.ts';
-import { chooseStartFolder, findScriptPathError, startFileOf } from '../../../src/domain/jobs/start-file.ts';
 
 const script = (path: string): JobCommand => ({ kind: 'script', script: path, args: [] });
 const line = (text: string): JobCommand => ({ kind: 'line', line: text });
