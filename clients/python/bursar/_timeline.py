@@ -19,7 +19,7 @@ class Timeline(Table):
         self.started_at: Optional[str] = data["started_at"]
         self.tags: List[str] = list(data["tags"])
         #: Requested time, wall-clock time and charged time. The latter two are None until the job has ended.
-        self.asked_seconds: int = data["asked_seconds"]
+        self.held_seconds: int = data["held_seconds"]
         self.used_seconds: Optional[int] = data["used_seconds"]
         self.charged_seconds: Optional[int] = data["charged_seconds"]
         self.refunded_seconds: int = data["refunded_seconds"]
@@ -28,5 +28,5 @@ class Timeline(Table):
 
     def cost_text(self) -> str:
         if self.charged_seconds is None:
-            return f"costs at most {self.asked_seconds:,} s"
-        return f"cost {self.charged_seconds:,} s of at most {self.asked_seconds:,} s"
+            return f"costs at most {self.held_seconds:,} s"
+        return f"cost {self.charged_seconds:,} s of at most {self.held_seconds:,} s"

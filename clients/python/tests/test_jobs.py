@@ -57,7 +57,7 @@ class JobTest(ServerTest):
         self.assertEqual(timeline[0]["type"], "job.accepted")
         self.assertEqual(timeline[-1]["outcome"], "succeeded")
         self.assertEqual(timeline.tags, [self.tag])
-        self.assertEqual(timeline.asked_seconds, 720)
+        self.assertEqual(timeline.held_seconds, 720)
         self.assertEqual([found.job_id for found in self.bursar.jobs(tag=self.tag)], [job.job_id])
         self.check_card(job)
         self.check_downloads(job)

@@ -82,12 +82,12 @@ export type JobCommand =
   | { kind: 'script'; script: string; args: string[] }
   | { kind: 'argv'; argv: string[] };
 
-/** The request as granted at submission. It never changes afterwards. */
+/** The request as accepted. It never changes afterwards. */
 export interface JobRequest {
   title: string;
   nodes: number;
   coresPerNode: number;
-  /** The granted runtime: the system's runtime policy is already applied. */
+  /** The runtime after the runtime policy of the system. */
   runtimeHours: number;
   command: JobCommand;
   /** The tool of a tool system; null on a batch system. */

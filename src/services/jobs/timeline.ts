@@ -21,7 +21,7 @@ export async function readTimeline(deps: ReadDeps, path: JobPath): Promise<strin
     tags: [...(job.request.tags ?? [])],
     request: publicRequest(job, requireSystem(systems, path.hpc)),
     started_at: toIsoTimeOrNull('startedAt' in status ? status.startedAt : null),
-    asked_seconds: charges.heldSeconds,
+    held_seconds: charges.heldSeconds,
     used_seconds: 'elapsedSeconds' in status ? status.elapsedSeconds : null,
     charged_seconds: charges.resolution && charges.resolution.timeSeconds - refunded,
     refunded_seconds: refunded,
@@ -51,14 +51,14 @@ const emptyEntry: Omit<TimelineEntryJson, 'at' | 'type'> = {
   exit_code: null,
   engine_id: null,
   scheduler_message: null,
-  asked_seconds: null,
+  held_seconds: null,
   used_seconds: null,
   charged_seconds: null,
   charge_rule: null,
   deletes_at: null,
 };
 
-function eventEntry({ at, kind, data }: EventRecord, { heldSeconds, resolution }: JobCharges): TimelineEntryJson {
+function eventEntry({ at, kind, data }: EventRecord, { resolution }: JobCharges): TimelineEntryJson {
   const payload = JSON.parse(data) as Partial<TimelineEntryJson> & { elapsed_seconds?: number };
   const isEnd = kind === 'job.ended';
   // The data of an event and an entry have the same names.
@@ -68,7 +68,6 @@ function eventEntry({ at, kind, data }: EventRecord, { heldSeconds, resolution }
     ...Object.fromEntries(fields.map((field) => [field, payload[field] ?? null])),
     at: toIsoTime(at),
     type: kind,
-    asked_seconds: kind === 'job.accepted' ? heldSeconds : null,
     used_seconds: payload.elapsed_seconds ?? null,
     charged_seconds: isEnd ? (resolution?.timeSeconds ?? null) : null,
     charge_rule: isEnd ? (resolution?.rule ?? null) : null,

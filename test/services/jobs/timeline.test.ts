@@ -25,7 +25,7 @@ interface Entry extends Record<string, unknown> {
 interface Timeline {
   tags: string[];
   job: Job;
-  asked_seconds: number;
+  held_seconds: number;
   used_seconds: number | null;
   charged_seconds: number | null;
   refunded_seconds: number;
@@ -68,8 +68,8 @@ describe('the timeline of a job', () => {
       ],
     );
     const [accepted, queued, running, ended] = entries;
-    assert.equal(accepted?.asked_seconds, 3600);
-    assert.equal(sums.asked_seconds, 3600);
+    assert.equal(accepted?.held_seconds, 3600);
+    assert.equal(sums.held_seconds, 3600);
     assert.equal(typeof queued?.engine_id, 'string');
     assert.equal(running?.reason, null);
     assert.deepEqual([ended?.outcome, ended?.reason, ended?.exit_code], ['failed', 'exit code 3', 3]);

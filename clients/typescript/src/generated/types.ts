@@ -115,7 +115,7 @@ export type Timeline = {
     /**
      * Requested time, put on hold until the end, in charged seconds.
      */
-    asked_seconds: number;
+    held_seconds: number;
     /**
      * Wall-clock runtime, in seconds; null until the job has ended.
      */
@@ -169,7 +169,7 @@ export type Timeline = {
         /**
          * Requested time, put on hold, in charged seconds.
          */
-        asked_seconds: number | null;
+        held_seconds: number | null;
         /**
          * Wall-clock runtime, in seconds.
          */

@@ -57,7 +57,7 @@ export function describeJob(context: Context, timeline: Timeline, charge: System
     ...optional('ended', job.end_date && time(job.end_date)),
     ['runtime granted', context.isTerminal ? formatDuration(job.runtime * 3600) : String(job.runtime)],
     ...optional('runtime used', used === null ? null : context.isTerminal ? formatDuration(used) : used),
-    ['held at most', seconds(timeline.asked_seconds)],
+    ['held at most', seconds(timeline.held_seconds)],
     ...optional('charged', charged === null ? null : seconds(charged)),
   ];
 }

@@ -5,7 +5,7 @@ import { Card, DescriptionList } from '../../../../ui/card.tsx';
 
 /** The amounts of the ledger for this job, with the rule that decided the charge. */
 export function CostCard({ timeline, charge }: { timeline: Timeline; charge: System['charge'] | undefined }) {
-  const { asked_seconds: held, charged_seconds: charged, refunded_seconds: refunded, space_bytes: space } = timeline;
+  const { held_seconds: held, charged_seconds: charged, refunded_seconds: refunded, space_bytes: space } = timeline;
   const amount = (seconds: number) => formatAmount('time', seconds, charge);
   const released = charged === null ? 0 : Math.max(0, held - charged - refunded);
   return (

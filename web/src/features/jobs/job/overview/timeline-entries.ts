@@ -31,7 +31,7 @@ export function describeEntry(entry: TimelineEntry, amount: (seconds: number) =>
     reason,
     exitCode === null || exitCode === 0 || reason?.includes(`exit code ${exitCode}`) ? null : `Exit code ${exitCode}`,
     message === null || message === reason ? null : `The system says: ${message}`,
-    type === 'job.accepted' && entry.asked_seconds !== null ? `Holds ${amount(entry.asked_seconds)}` : null,
+    type === 'job.accepted' && entry.held_seconds !== null ? `Holds ${amount(entry.held_seconds)}` : null,
     type === 'job.ended' && charged !== null ? `Used ${amount(charged)}` : null,
     type === 'ledger.refund' && charged !== null ? amount(-charged) : null,
   ].filter((detail) => detail !== null && detail !== '');
