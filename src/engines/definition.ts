@@ -5,7 +5,7 @@ import type { Isolation } from '../domain/systems/isolation.ts';
 import type { Workspaces } from '../files/workspaces/workspaces.ts';
 import type { Shell } from '../shell/shell.ts';
 import type { SpawnClient } from '../shell/spawn-client.ts';
-import type { SshTarget } from '../shell/ssh-target.ts';
+import type { SshTarget } from '../shell/ssh-connection.ts';
 import type { Engine } from './engine.ts';
 import type { Account } from './sandbox/arguments.ts';
 import type { Bubblewrap, ProbedSettings } from './sandbox/host.ts';

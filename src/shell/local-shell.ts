@@ -2,8 +2,7 @@ import { basename } from 'node:path';
 import { baseEnvironment } from './base-environment.ts';
 import type { StartProcess } from './process.ts';
 import { runProcess, streamProcess } from './run-process.ts';
-import type { Shell } from './shell.ts';
-import { unavailableError } from './shell-errors.ts';
+import { type Shell, unavailableError } from './shell.ts';
 
 export interface LocalShellOptions {
   /** Added to the base environment of every command. */

@@ -3,8 +3,7 @@ import { once } from 'node:events';
 import { finished, Readable, type Writable } from 'node:stream';
 import { BursarError, errnoCode } from '../domain/errors.ts';
 import { killGroup, type SpawnedProcess, spawnOptions } from './process-group.ts';
-import type { RunOptions } from './shell.ts';
-import { unavailableError } from './shell-errors.ts';
+import { type RunOptions, unavailableError } from './shell.ts';
 
 /** A process that was started as the leader of a new process group. */
 export interface RunningProcess {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Transform } from 'node:stream';
 import { invalidCommandError } from './process.ts';
 import { quoteForShell } from './quote.ts';
-import { unavailableError } from './shell-errors.ts';
+import { unavailableError } from './shell.ts';
 
 /** A command line for the login shell of another host, and the marker that it prints around its output. */
 export interface RemoteCommand {

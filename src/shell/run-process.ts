@@ -11,8 +11,7 @@ import {
   type StartProcess,
   startProcess,
 } from './process.ts';
-import type { RunOptions } from './shell.ts';
-import { interruptedError, timeoutError, unavailableError } from './shell-errors.ts';
+import { interruptedError, type RunOptions, timeoutError, unavailableError } from './shell.ts';
 
 /** How long the start of a process is awaited after its timeout, or after an abort. */
 const maxStartMs = 2000;

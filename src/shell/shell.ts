@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { BursarError } from '../domain/errors.ts';
 
 export interface RunOptions {
   signal: AbortSignal;
@@ -42,3 +43,15 @@ export interface Shell {
 
   close(): Promise<void>;
 }
+
+/** The only kind of failure of a shell: the same command may work later. This time it may or may not have taken effect. */
+export function unavailableError(message: string, cause?: unknown): BursarError {
+  return new BursarError('unavailable', message, { cause, transient: true });
+}
+
+/** `label` names the program and its host, never its arguments: they may contain user data. */
+export const timeoutError = (label: string, timeoutMs: number) =>
+  unavailableError(`${label} did not answer within ${Math.round(timeoutMs / 100) / 10} s. Try again later.`);
+
+export const interruptedError = (label: string, signal: AbortSignal) =>
+  unavailableError(`${label} was interrupted.`, signal.reason);

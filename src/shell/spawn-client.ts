@@ -7,7 +7,7 @@ import type { BursarError } from '../domain/errors.ts';
 import { baseEnvironment } from './base-environment.ts';
 import { parseCommand, type StartProcess, startProcess as startDirectly, startError } from './process.ts';
 import { killGroupById } from './process-group.ts';
-import { unavailableError } from './shell-errors.ts';
+import { unavailableError } from './shell.ts';
 
 /**
  * Starts processes in a small process of its own, the spawn server: Node starts a process by a fork, which blocks the event

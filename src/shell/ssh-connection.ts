@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { lstat, mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { connect as connectSocket } from 'node:net';
-import { dirname } from 'node:path';
-import { connectionError, unavailableError } from './shell-errors.ts';
-import { controlSocketPath, loginTimeoutMs, type SshTarget, sshArgv } from './ssh-target.ts';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { BursarError } from '../domain/errors.ts';
+import { unavailableError } from './shell.ts';
 
 /**
  * The ssh connection that all commands share. Opens it explicitly. ssh would open it with the first command; but then concurrent first commands would
@@ -102,4 +104,123 @@ async function runSsh(
     clearTimeout(timer);
     signal?.removeEventListener('abort', kill);
   }
+}
+
+export interface SshTarget {
+  /** A host name, or an alias from the operator's ssh_config. */
+  host: string;
+  user?: string | undefined;
+  port?: number | undefined;
+  /** Replaces the user's and the system's ssh_config. */
+  configFile?: string | undefined;
+  /** Replaces all other known_hosts files. */
+  knownHostsFile?: string | undefined;
+  /** Replaces all other keys. */
+  identityFile?: string | undefined;
+  /**
+   * The folder of the control socket; only this user may write to it. If its path is too long for a socket, a folder
+   * for temporary files is used instead.
+   */
+  controlFolder: string;
+  connectTimeoutSeconds: number;
+}
+
+/** An idle connection stays open for this time, even after Bursar was killed. */
+const persistSeconds = 600;
+/** A dead connection is detected after three of these intervals. */
+const aliveIntervalSeconds = 10;
+
+/** The time limit of a login, and of everything that may need one. ssh applies its own to the connection, not to a login that hangs. */
+export const loginTimeoutMs = ({ connectTimeoutSeconds }: SshTarget) => (connectTimeoutSeconds + 10) * 1000;
+
+/** Builds the ssh command line up to and including the host. These options come first: in ssh the first value wins. */
+export function sshArgv(target: SshTarget, ...extra: string[]): string[] {
+  const { host, user, port, configFile, knownHostsFile, identityFile, connectTimeoutSeconds } = target;
+  const options = {
+    BatchMode: 'yes',
+    StrictHostKeyChecking: 'yes',
+    UpdateHostKeys: 'no',
+    ControlMaster: 'auto',
+    ControlPersist: `${persistSeconds}`,
+    ControlPath: quoteForOption(controlSocketPath(target)),
+    ConnectTimeout: `${connectTimeoutSeconds}`,
+    ServerAliveInterval: `${aliveIntervalSeconds}`,
+    ServerAliveCountMax: '3',
+    // Override what the operator may have configured for interactive sessions.
+    LogLevel: 'ERROR',
+    RequestTTY: 'no',
+    RemoteCommand: 'none',
+    PermitLocalCommand: 'no',
+    ClearAllForwardings: 'yes',
+    ForwardAgent: 'no',
+    ForwardX11: 'no',
+    ...(knownHostsFile && { UserKnownHostsFile: quoteForOption(knownHostsFile), GlobalKnownHostsFile: '/dev/null' }),
+    ...(identityFile && { IdentityFile: quoteForOption(identityFile), IdentitiesOnly: 'yes' }),
+  };
+  return [
+    'ssh',
+    ...(configFile ? ['-F', configFile] : []),
+    ...Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]),
+    ...(user ? ['-l', user] : []),
+    ...(port ? ['-p', String(port)] : []),
+    ...extra,
+    '--',
+    host,
+  ];
+}
+
+/** The socket's name is a hash of everything that identifies the connection, so that no other target shares it. */
+export function controlSocketPath({ controlFolder, connectTimeoutSeconds: _, ...identity }: SshTarget): string {
+  const name = shortHash(JSON.stringify(Object.entries(identity).sort()));
+  // The name is the same after a crash, so that the connection is found again and folders do not accumulate.
+  const shortFolder = `bursar-${process.getuid?.() ?? 'ssh'}-${shortHash(controlFolder)}`;
+  const folders = [controlFolder, join(tmpdir(), shortFolder), join('/tmp', shortFolder)];
+  return folders.map((folder) => join(folder, name)).find(fitsSocket) ?? join('/tmp', shortFolder, name);
+}
+
+const shortHash = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12);
+
+/** ssh appends 17 characters while it creates the socket. macOS allows 104 bytes including the final NUL, Linux 108. */
+const fitsSocket = (path: string) => Buffer.byteLength(path) + 17 <= 103;
+
+/** Quotes a path for an ssh option: ssh splits options at spaces and expands `%`. */
+const quoteForOption = (path: string) => `"${path.replaceAll('%', '%%')}"`;
+
+/** Explains from ssh's own error output what is wrong with a connection and how to fix it. */
+export function connectionError(target: SshTarget, sshOutput: string): BursarError {
+  const output = sshOutput.trim();
+  const problem = knownProblems(target).find(({ pattern }) => pattern.test(output))?.problem;
+  const lastLine = output.split('\n').at(-1)?.trim() || 'ssh did not say why';
+  return unavailableError(`Bursar has no connection to ${target.host}: ${problem ?? lastLine}.`, new Error(output));
+}
+
+function knownProblems({ host, user, port, identityFile, knownHostsFile }: SshTarget) {
+  const knownHosts = knownHostsFile ?? '~/.ssh/known_hosts';
+  const scan = `ssh-keyscan ${port ? `-p ${port} ` : ''}${host} >> ${knownHosts}`;
+  const pin = `run "${scan}" and compare "ssh-keygen -lf ${knownHosts}" with the fingerprint that its site has published`;
+  const key = identityFile ? `the key ${identityFile}` : 'the keys of its ssh_config and agent';
+  const account = user ? `the account ${user}` : 'the account';
+  const knownHostsName = port ? `[${host}]:${port}` : host;
+  return [
+    {
+      pattern: /IDENTIFICATION HAS CHANGED|host key .*has changed/i,
+      problem: `its host key is not the pinned one. Ask its site whether the key was changed; only if so, run "ssh-keygen -R '${knownHostsName}' -f ${knownHosts}", then ${pin}`,
+    },
+    {
+      pattern: /Host key verification failed|host key is known/i,
+      problem: `its host key is not known. To pin it, as the user that runs Bursar, ${pin}`,
+    },
+    {
+      pattern: /Permission denied/i,
+      problem: `it did not accept ${key} for ${account}. Add the public key to ~/.ssh/authorized_keys there`,
+    },
+    {
+      pattern: /Could not resolve/i,
+      problem: 'there is no host of this name. Correct the name, or check the DNS',
+    },
+    {
+      pattern: /Connection refused|timed out|No route|unreachable|Connection reset|Connection closed|did not answer/i,
+      problem: `it cannot be reached${port ? ` at port ${port}` : ''}. Check that it is up and that no firewall blocks ssh`,
+    },
+  ];
 }

@@ -15,10 +15,15 @@ import {
   wrapCommand,
 } from './remote-command.ts';
 import { runProcess, streamProcess } from './run-process.ts';
-import type { RunOptions, RunResult, Shell } from './shell.ts';
-import { connectionError, interruptedError, timeoutError, unavailableError } from './shell-errors.ts';
-import { createSshConnection } from './ssh-connection.ts';
-import { loginTimeoutMs, type SshTarget, sshArgv } from './ssh-target.ts';
+import {
+  interruptedError,
+  type RunOptions,
+  type RunResult,
+  type Shell,
+  timeoutError,
+  unavailableError,
+} from './shell.ts';
+import { connectionError, createSshConnection, loginTimeoutMs, type SshTarget, sshArgv } from './ssh-connection.ts';
 
 export interface SshShellOptions extends SshTarget {
   /** Added to the environment of the remote commands. */

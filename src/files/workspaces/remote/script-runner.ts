@@ -1,7 +1,6 @@
 import { pipeline, type Readable } from 'node:stream';
 import type { Slots } from '../../../domain/slots.ts';
-import type { Shell } from '../../../shell/shell.ts';
-import { timeoutError, unavailableError } from '../../../shell/shell-errors.ts';
+import { type Shell, timeoutError, unavailableError } from '../../../shell/shell.ts';
 import { idleTimeout, type MinimumRate, minimumRate } from '../file-streams.ts';
 
 /** The output of a script: its first line, and the rest as a stream. */
