@@ -6,7 +6,7 @@ import type { HpcSystem } from '../../domain/systems/system.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findEligibility, type SubmissionEligibility } from '../../store/jobs/submission-eligibility.ts';
-import { type AccountSet, findCurrentAccounts } from '../../store/ledger/accounts.ts';
+import type { AccountSet } from '../../store/ledger/accounts.ts';
 import { type CommonDeps, type PathScope, projectNotFound, requireSystem } from '../scope.ts';
 
 /** The system, project and accounts of a submission. The caller may submit to them. */
@@ -36,16 +36,18 @@ export async function requireSubmissionTarget(
   { hpc = '', project: projectName }: PathScope,
 ): Promise<SubmissionTarget> {
   const system = requireSystem(systems, hpc);
-  const eligibility = await findEligibility(db, userId, hpc, projectName ?? defaultProject(hpc), now());
-  if (eligibility === undefined) throw projectNotFound(hpc);
-  requireActiveMember(eligibility);
+  const eligibility = await requireActiveMember(db, userId, hpc, projectName ?? defaultProject(hpc), now());
   const { project, pauseReason } = eligibility;
   if (pauseReason !== null) {
     const message = `${hpc} is paused and takes no jobs: ${pauseReason}. Try again later.`;
     throw new BursarError('system_paused', message, { transient: true });
   }
-  const accounts = await requireAccounts(db, project, userId, now());
-  return { system, project, accounts, maxUnfinishedJobs: maxUnfinishedJobs(hpc, project.name) };
+  return {
+    system,
+    project,
+    accounts: requireAccounts(eligibility),
+    maxUnfinishedJobs: maxUnfinishedJobs(hpc, project.name),
+  };
 }
 
 /**
@@ -58,27 +60,26 @@ export async function requireStillEligible(
   target: SubmissionTarget,
   now: number,
 ): Promise<SubmissionTarget> {
-  const { project, accounts } = target;
-  const eligibility = await findEligibility(tx, userId, project.hpc, project.name, now);
-  if (eligibility === undefined) throw projectNotFound(project.hpc);
-  requireActiveMember(eligibility);
-  if (eligibility.periodId === accounts.timePool.periodId) return target;
-  return { ...target, accounts: await requireAccounts(tx, project, userId, now) };
+  const eligibility = await requireActiveMember(tx, userId, target.project.hpc, target.project.name, now);
+  return { ...target, accounts: requireAccounts(eligibility) };
 }
 
-async function requireAccounts(
-  db: Db,
-  project: SubmissionTarget['project'],
-  userId: string,
-  now: number,
-): Promise<AccountSet> {
-  const accounts = await findCurrentAccounts(db, project.id, userId, now);
+function requireAccounts({ project, accounts }: SubmissionEligibility): AccountSet {
   if (accounts !== undefined) return accounts;
   const message = `${project.name} has no grant of time for the current period. Ask an administrator for one.`;
   throw new BursarError('no_grant', message);
 }
 
-function requireActiveMember({ project, member }: SubmissionEligibility): void {
+async function requireActiveMember(
+  db: Db,
+  userId: string,
+  hpc: string,
+  name: string,
+  now: number,
+): Promise<SubmissionEligibility> {
+  const eligibility = await findEligibility(db, userId, hpc, name, now);
+  if (eligibility === undefined) throw projectNotFound(hpc);
+  const { project, member } = eligibility;
   const reason = member?.reason ? `: ${member.reason}` : '';
   if (project.closedAt !== null) {
     throw new BursarError('project_closed', `${project.name} is closed. Use another project.`);
@@ -91,6 +92,7 @@ function requireActiveMember({ project, member }: SubmissionEligibility): void {
     const message = `You are banned from submitting to ${project.name}${reason}. Ask an administrator.`;
     throw new BursarError('banned', message);
   }
+  return eligibility;
 }
 
 export interface Quote {

@@ -53,10 +53,6 @@ export async function ensureAccount(
   return id;
 }
 
-const selectPeriodAccounts = prepareQuery((db, param: Param<{ projectId: number; periodId: number; userId: string }>) =>
-  selectAccounts(db, param('projectId'), param('userId')).where('periodId', 'in', [noPeriod, param('periodId')]),
-);
-
 /** Finds the accounts of a user in a period of a project. Returns undefined if the user is not a member. */
 export async function findAccounts(
   db: Db,
@@ -64,35 +60,17 @@ export async function findAccounts(
   periodId: number,
   userId: string,
 ): Promise<AccountSet | undefined> {
-  return toAccountSet(await selectPeriodAccounts(db, { projectId, periodId, userId }));
-}
-
-const selectCurrentAccounts = prepareQuery((db, param: Param<{ projectId: number; userId: string; now: number }>) =>
-  selectAccounts(db, param('projectId'), param('userId'))
-    .leftJoin('periods', 'periods.id', 'accounts.periodId')
-    .where((eb) => eb.or([eb('periods.startsAt', 'is', null), eb('periods.startsAt', '<=', param('now'))]))
-    .where((eb) => eb.or([eb('periods.endsAt', 'is', null), eb('periods.endsAt', '>', param('now'))])),
-);
-
-/** Does the same for the current period. Returns undefined if there is none, too. */
-export async function findCurrentAccounts(
-  db: Db,
-  projectId: number,
-  userId: string,
-  now: number,
-): Promise<AccountSet | undefined> {
-  return toAccountSet(await selectCurrentAccounts(db, { projectId, userId, now }));
-}
-
-function selectAccounts(db: Db, projectId: number, userId: string) {
-  return db
+  const accounts = await db
     .selectFrom('accounts')
-    .selectAll('accounts')
-    .where('accounts.projectId', '=', projectId)
-    .where('accounts.holder', 'in', [poolHolder, userId]);
+    .selectAll()
+    .where('projectId', '=', projectId)
+    .where('holder', 'in', [poolHolder, userId])
+    .where('periodId', 'in', [noPeriod, periodId])
+    .execute();
+  return toAccountSet(accounts);
 }
 
-function toAccountSet(accounts: readonly Account[]): AccountSet | undefined {
+export function toAccountSet(accounts: readonly Account[]): AccountSet | undefined {
   const pick = (resource: Resource, isPool: boolean) =>
     accounts.find((account) => account.resource === resource && (account.holder === poolHolder) === isPool);
   const timePool = pick('time', true);
@@ -139,16 +117,12 @@ export async function applyMovementIfAvailable(
   movement: Partial<Movement>,
   amount: number,
 ): Promise<Account | undefined> {
-  const [account] = await updateBalanceIfAvailable(tx, { accountId, ...noChange, ...movement, amount });
-  return account;
+  const values = { accountId, ...noChange, ...movement };
+  return await buildBalanceUpdate(tx, (name) => values[name])
+    .where((eb) => eb(availableAmount(eb), '>=', amount))
+    .returningAll()
+    .executeTakeFirst();
 }
-
-const updateBalanceIfAvailable = prepareQuery(
-  (db, param: Param<AccountChange & { accountId: number; amount: number }>) =>
-    buildBalanceUpdate(db, param)
-      .where((eb) => eb(availableAmount(eb), '>=', param('amount')))
-      .returningAll(),
-);
 
 export interface Amounts {
   timeSeconds: number;
