@@ -39,12 +39,12 @@ export type Db = Kysely<Tables> & { readonly backend: Backend };
 
 /**
  * A transaction that is under way. Functions whose writes belong to a larger whole take it instead of a `Db`, so that
- * calling them outside of a transaction does not compile.
+ * calling them outside a transaction does not compile.
  */
 export type Tx = Transaction<Tables> & { readonly backend: Backend };
 
 /**
- * `statement`: one outside of a transaction. `transaction`: from its begin to its end, commit or rollback included. `commit`:
+ * `statement`: one outside a transaction. `transaction`: from its begin to its end, commit or rollback included. `commit`:
  * until the data is on disk. `acquire`: the wait for a connection (PostgreSQL) or for the turn to write (SQLite).
  */
 export type DatabaseOperation = 'statement' | 'transaction' | 'commit' | 'acquire';

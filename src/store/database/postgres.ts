@@ -75,7 +75,7 @@ export function openPostgres(settings: PostgresSettings, observer: DatabaseObser
   return Object.assign(kysely, { backend });
 }
 
-/** A single connection outside of the pool, for LISTEN. The caller ends it. */
+/** A single connection outside the pool, for LISTEN. The caller ends it. */
 export async function openClient(settings: PostgresSettings): Promise<Pg.Client> {
   const { default: pg } = await import('pg');
   const client = new pg.Client(poolConfig(settings, pg));

@@ -35,7 +35,7 @@ interface Connections {
   read: RunStatement;
   /** Runs a statement in the open transaction of the writer. */
   write: RunStatement;
-  /** Runs a statement on the writer outside of a transaction. */
+  /** Runs a statement on the writer outside a transaction. */
   writeOutsideTransaction: RunStatement;
   observer: DatabaseObserver;
 }
@@ -130,7 +130,7 @@ function makePrivate(file: string): void {
 
 /**
  * Runs compiled queries without Kysely's executor. SQLite answers synchronously, and the executor's promises take longer
- * than most statements. Only a write outside of a transaction goes through Kysely, which begins one for it.
+ * than most statements. Only a write outside a transaction goes through Kysely, which begins one for it.
  */
 function sqliteBackend({ read, write, groups }: Connections): Backend {
   return {

@@ -1,4 +1,6 @@
+import type { ExpressionBuilder } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
+import type { Tables } from '../database/tables.ts';
 
 /** Keys are separate for each user. */
 export interface IdempotencyKey {
@@ -44,40 +46,32 @@ export async function findKey(db: Db, { userId, key }: IdempotencyKey) {
   return await query.executeTakeFirst();
 }
 
+const isClaim =
+  ({ userId, key, claimId }: ClaimedKey) =>
+  (eb: ExpressionBuilder<Tables, 'idempotency'>) =>
+    eb.and({ userId, key, claimedBy: claimId });
+
 /** Stores the response for repeated requests. Returns false, without a change, if the claim was lost. */
 export async function storeResponse(
   tx: Tx,
-  { userId, key, claimId }: ClaimedKey,
+  claim: ClaimedKey,
   { response, bodySha256, at }: { response: string; bodySha256: string | null; at: number },
 ): Promise<boolean> {
   const result = await tx
     .updateTable('idempotency')
     .set({ response, bodySha256, at, claimedBy: null })
-    .where('userId', '=', userId)
-    .where('key', '=', key)
-    .where('claimedBy', '=', claimId)
+    .where(isClaim(claim))
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
 }
 
-export async function extendClaim(db: Db, { userId, key, claimId }: ClaimedKey, until: number): Promise<void> {
-  await db
-    .updateTable('idempotency')
-    .set({ claimedUntil: until })
-    .where('userId', '=', userId)
-    .where('key', '=', key)
-    .where('claimedBy', '=', claimId)
-    .execute();
+export async function extendClaim(db: Db, claim: ClaimedKey, until: number): Promise<void> {
+  await db.updateTable('idempotency').set({ claimedUntil: until }).where(isClaim(claim)).execute();
 }
 
 /** Deletes the key of a request that failed. A key with a stored response stays. */
-export async function deleteClaim(db: Db, { userId, key, claimId }: ClaimedKey): Promise<void> {
-  await db
-    .deleteFrom('idempotency')
-    .where('userId', '=', userId)
-    .where('key', '=', key)
-    .where('claimedBy', '=', claimId)
-    .execute();
+export async function deleteClaim(db: Db, claim: ClaimedKey): Promise<void> {
+  await db.deleteFrom('idempotency').where(isClaim(claim)).execute();
 }
 
 /** Deletes the keys of all requests in progress. The caller makes sure that no instance works on any. */

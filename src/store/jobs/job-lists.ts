@@ -63,7 +63,7 @@ const selectByJobId = prepareQuery((db, param: Param<{ jobId: string }>) =>
     .where('jobId', '=', param('jobId')),
 );
 
-/** Returns undefined for a job outside of the scope, as if it did not exist. */
+/** Returns undefined for a job outside the scope, as if it did not exist. */
 export async function findJobJson(db: Db, scope: JobScope, jobId: string): Promise<string | undefined> {
   const [job] = await selectByJobId(db, { jobId });
   if (job === undefined) return undefined;

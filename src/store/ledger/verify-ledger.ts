@@ -4,7 +4,6 @@ import type { Db } from '../database/handle.ts';
 import type { Row } from '../database/tables.ts';
 import { inSnapshot } from '../database/transaction.ts';
 import { isUnfinished } from '../jobs/job-queue.ts';
-import { findJobState } from '../jobs/jobs.ts';
 import { poolHolder } from './accounts.ts';
 import { verifyEntries } from './verify-entries.ts';
 
@@ -29,7 +28,7 @@ export async function verifyLedger(db: Db): Promise<LedgerVerification> {
       ...(await checkUnfinishedJobCounts(snapshot)),
       ...(await checkPoolsEqualCaps(snapshot)),
       ...(await checkPoolsCoverCaps(snapshot)),
-      ...(await checkEndedJobsAreSettled(snapshot, openHolds)),
+      ...(await checkEndedJobsAreSettled(snapshot)),
       ...(await checkUseIsGranted(snapshot)),
     ];
     return { balanced: problems.length === 0, accounts: accounts.length, entries, problems };
@@ -94,36 +93,20 @@ async function checkPoolsCoverCaps(db: Db): Promise<string[]> {
   return rows.map((row) => `project ${row.projectId}: its caps are granted more ${row.resource} than its pool`);
 }
 
-/** Every job has a hold. The open holds are those of the unfinished jobs. */
-async function checkEndedJobsAreSettled(db: Db, openHolds: readonly Row<'holds'>[]): Promise<string[]> {
-  const unfinished = await db.selectFrom('jobs').select('id').where(isUnfinished).execute();
-  const open = new Set(openHolds.map(({ job }) => job));
-  const expected = new Set(unfinished.map(({ id }) => id));
-  const wrong = new Set(await listJobsWithoutHoldOrState(db));
-  for (const job of [...open, ...expected]) if (open.has(job) !== expected.has(job)) wrong.add(job);
-  const problems: string[] = [];
-  for (const id of [...wrong].sort((a, b) => a - b)) {
-    const state = await findJobState(db, id);
-    problems.push(
-      `job ${id}: its state is ${state}, but its hold is missing, or its settlement does not match the state`,
-    );
-  }
-  return problems;
-}
-
 const states: JobState[] = ['accepted', 'submitting', 'queued', 'running', 'ended', 'deleted'];
 
-/** Lists the jobs without a hold, and those in a state that does not exist. */
-async function listJobsWithoutHoldOrState(db: Db): Promise<number[]> {
-  const rows = await db
-    .selectFrom('jobs')
-    .select('id')
-    .where(({ or, not, exists, selectFrom, eb }) => {
-      const hold = selectFrom('holds').select('holds.job').whereRef('holds.job', '=', 'jobs.id');
-      return or([not(exists(hold)), eb('state', 'not in', states)]);
-    })
-    .execute();
-  return rows.map(({ id }) => id);
+/** Every job has a state and a hold. The hold of a job is resolved as soon as the job has ended. */
+async function checkEndedJobsAreSettled(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ id: number; state: string }>`
+    select jobs.id, state from jobs
+    left join holds on holds.job = jobs.id left join resolutions on resolutions.hold_id = holds.id
+    where holds.id is null or state not in (${sql.join(states)})
+      or (case when ${isUnfinished} then 1 else 0 end) = (case when resolutions.hold_id is null then 0 else 1 end)
+    order by jobs.id`.execute(db);
+  return rows.map(
+    ({ id, state }) =>
+      `job ${id}: its state is ${state}, but its hold is missing, or its settlement does not match the state`,
+  );
 }
 
 /** Posted and held amounts never exceed the grant. Use beyond the grant is recorded as overrun. */

@@ -16,7 +16,7 @@ function isBackupName(name: string, extension: string): boolean {
 
 /**
  * Removes all but the newest backups. `newest` is the name of a backup that was just completed and verified: it always
- * remains, also if the clock was wrong before and a backup has a later name. Such ones are neither counted nor removed. Removes
+ * remains, even if the clock was wrong before and a backup has a later name. Such ones are neither counted nor removed. Removes
  * nothing whose name `backupName` did not make, except unfinished backups of such names. Returns the names that were removed.
  */
 export async function removeOldBackups(
