@@ -136,8 +136,8 @@ function sqliteBackend({ read, write, groups }: Connections): Backend {
   return {
     dialect: sqliteDialect,
     async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
-      if (handle.isTransaction) return write(query).rows.map((row) => columnNames.toRow<Row>(row));
-      if (isSelect(query)) return read(query).rows.map((row) => columnNames.toRow<Row>(row));
+      if (handle.isTransaction) return columnNames.toRows<Row>(write(query).rows);
+      if (isSelect(query)) return columnNames.toRows<Row>(read(query).rows);
       return (await handle.executeQuery(query)).rows;
     },
     lastWriteFailure: groups.lastFailure,

@@ -98,9 +98,9 @@ describe('round trips to PostgreSQL', () => {
     assert.equal(await countRoundTrips(changeAndRead), 3 * repeats);
   });
 
-  test('a submission takes at most twelve, seven of them in its transaction', async () => {
-    // Token, eligibility, accounts; begin, five statements, commit; and one or two notifications.
-    assert.ok((await countRoundTrips(submit)) <= 12 * repeats);
+  test('a submission takes at most eleven, seven of them in its transaction', async () => {
+    // Token, eligibility; begin, five statements, commit; and one or two notifications.
+    assert.ok((await countRoundTrips(submit)) <= 11 * repeats);
   });
 
   test('the metrics show the connections of the pool', async () => {
