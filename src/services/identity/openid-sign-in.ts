@@ -69,7 +69,15 @@ export async function beginOpenIdSignIn(deps: OpenIdSignInDeps, issuer: string, 
   });
   const secret = createSecret('bursar_attempt_');
   const expiresAt = deps.now() + attemptMs;
-  await insertSignInAttempt(deps.db, { hash: hashToken(secret), issuer, state, nonce, codeVerifier, returnTo, expiresAt });
+  await insertSignInAttempt(deps.db, {
+    hash: hashToken(secret),
+    issuer,
+    state,
+    nonce,
+    codeVerifier,
+    returnTo,
+    expiresAt,
+  });
   return { url: url.href, secret, maxAgeSeconds: attemptMs / 1000 };
 }
 

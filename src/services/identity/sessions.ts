@@ -53,7 +53,14 @@ export async function startSession(
   const { address, requestId } = visitor;
   const userAgent = visitor.userAgent.slice(0, maxUserAgentLength);
   const times = { createdAt: at, lastUsedAt: at, expiresAt: at + maxMs };
-  const id = await store.insertSession(tx, { userId, hash: hashToken(secret), ...times, address, userAgent, ...provider });
+  const id = await store.insertSession(tx, {
+    userId,
+    hash: hashToken(secret),
+    ...times,
+    address,
+    userAgent,
+    ...provider,
+  });
   await insertAudit(tx, {
     actor: { userId, address, tokenId: null, sessionId: id, requestId },
     action: 'session.create',

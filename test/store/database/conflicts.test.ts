@@ -121,7 +121,9 @@ describe('concurrent transactions', () => {
       });
     }
     const { jobId } = await db.selectFrom('jobs').select('jobId').where('id', '=', job.id).executeTakeFirstOrThrow();
-    const results = await runConcurrently(8, () => applyGrant({ kind: 'refund', job_id: jobId, amount: 60, reason: 'test' }));
+    const results = await runConcurrently(8, () =>
+      applyGrant({ kind: 'refund', job_id: jobId, amount: 60, reason: 'test' }),
+    );
     assert.equal(countSucceeded(results), 1);
     await assertBalanced();
   });
