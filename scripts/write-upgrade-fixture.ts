@@ -7,12 +7,16 @@ import { cancelJob, jobPath, waitForGoScript, waitForStage } from '../test/suppo
 import { submitJob } from '../test/support/ledger.ts';
 import { startServer } from '../test/support/server.ts';
 import { until } from '../test/support/until.ts';
-import { registerWebhook, webhookConfig } from '../test/support/webhooks.ts';
+import { registerWebhook, webhookConfig, webhookTuning } from '../test/support/webhooks.ts';
 import { createZip } from '../test/support/zip.ts';
 
 const { systems, ...config } = webhookConfig();
 const hpc_one = { ...systems.hpc_one, engine: { kind: 'local', cores: 1 }, submittedJobsPerUser: 2 };
-const server = await startServer({ config: { ...config, systems: { ...systems, hpc_one } }, engine: 'local' });
+const server = await startServer({
+  config: { ...config, systems: { ...systems, hpc_one } },
+  engine: 'local',
+  tuning: webhookTuning,
+});
 const database = new Sqlite(`${server.data}/bursar.db`, { readonly: true });
 try {
   const me = createCaller(server.url, server.userToken);

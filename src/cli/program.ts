@@ -1,5 +1,6 @@
 import { BursarError } from '../domain/errors.ts';
 import { fileSystemErrorCode } from '../files/file-system-errors.ts';
+import type { StartOptions } from '../main.ts';
 import type { Host } from './host.ts';
 import { addOperatorCommands } from './operator/commands.ts';
 import { exitCodeFor } from './operator/exit-codes.ts';
@@ -7,11 +8,15 @@ import { createOperator, type UseDatabase } from './operator/operator.ts';
 import { createProgram, runProgram, version } from './run-program.ts';
 import { addUserCommands } from './user/commands.ts';
 
-/** Runs a command of a user or of an operator. Sets the exit code of the host. */
-export async function runCommandLine(host: Host, useDatabase?: UseDatabase): Promise<void> {
+/** Runs a command of a user or of an operator. Sets the exit code of the host. `startOptions` are for tests of servers. */
+export async function runCommandLine(
+  host: Host,
+  useDatabase?: UseDatabase,
+  startOptions?: StartOptions,
+): Promise<void> {
   const program = createProgram('Job submission and quota accounting in front of HPC systems.', host);
   addUserCommands(program, host);
-  addOperatorCommands(program, createOperator(host, useDatabase), version);
+  addOperatorCommands(program, createOperator(host, useDatabase), version, startOptions);
   program.addHelpText('after', operatorsHelp);
   await runProgram(program, host, (error) => ({
     message: describeError(error as Error),

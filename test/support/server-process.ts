@@ -29,7 +29,6 @@ export interface ServerProcess extends TestServer {
   kill(): Promise<void>;
 }
 
-/** Runs from the sources: a test that needs the built program has no `tuning`. */
 const tunedServer = fileURLToPath(new URL('./tuned-server.ts', import.meta.url));
 
 /** The arguments of Node in `npm start`, with the full path of the program. */

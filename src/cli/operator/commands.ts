@@ -1,13 +1,19 @@
 import { type Command, Option } from 'commander';
+import type { StartOptions } from '../../main.ts';
 import { accountCommands } from './accounts/account-commands.ts';
 import type { Operator } from './operator.ts';
 
 const helpHeading = 'For operators (on the host of the server):';
 
 /** Adds the commands that work on the configuration and the database of a server. Each imports its code when it runs. */
-export function addOperatorCommands(program: Command, operator: Operator, version: string): void {
+export function addOperatorCommands(
+  program: Command,
+  operator: Operator,
+  version: string,
+  startOptions?: StartOptions,
+): void {
   const earlier = new Set(program.commands);
-  serverCommands(program, operator, version);
+  serverCommands(program, operator, version, startOptions);
   backupCommands(program, operator);
   databaseCommands(program, operator);
   accountCommands(program, operator);
@@ -20,7 +26,7 @@ export function addOperatorCommands(program: Command, operator: Operator, versio
   }
 }
 
-function serverCommands(program: Command, operator: Operator, version: string): void {
+function serverCommands(program: Command, operator: Operator, version: string, startOptions?: StartOptions): void {
   program
     .command('serve')
     .description('run the server until SIGTERM or SIGINT; SIGHUP opens the log file and the certificate anew')
@@ -33,7 +39,9 @@ function serverCommands(program: Command, operator: Operator, version: string): 
         .default('all'),
     )
     .option('--stop-with-parent', 'stop when the process that started the server ends, as "npm start" needs', false)
-    .action(async (options) => (await import('./server/serve.ts')).serve(await operator.context(), options, version));
+    .action(async (options) =>
+      (await import('./server/serve.ts')).serve(await operator.context(), options, version, startOptions),
+    );
 
   program
     .command('doctor')

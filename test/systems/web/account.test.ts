@@ -7,7 +7,7 @@ import { firstUsers } from '../../support/server.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { expectAccessible, launchBrowser, type WebBrowser } from '../../support/web-page.ts';
 import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
-import { webhookConfig } from '../../support/webhooks.ts';
+import { webhookConfig, webhookTuning } from '../../support/webhooks.ts';
 import { waitForNotice } from './notice.ts';
 
 let server: ServerProcess;
@@ -18,7 +18,7 @@ let page: Page;
 
 before(async () => {
   [server, browser, endpoint] = await Promise.all([
-    spawnServer({ config: webhookConfig() }),
+    spawnServer({ config: webhookConfig(), tuning: webhookTuning }),
     launchBrowser(),
     startEndpoint(),
   ]);
