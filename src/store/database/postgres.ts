@@ -13,7 +13,8 @@ import type Pg from 'pg';
 import type { PostgresAddress } from '../../config/database-url.ts';
 import { BursarError, storageUnavailable } from '../../domain/errors.ts';
 import { postgresDialect } from './dialect.ts';
-import { columnNames, type DatabaseObserver, type Db, noObserver } from './handle.ts';
+import { type DatabaseObserver, type Db, noObserver } from './handle.ts';
+import { columnNames } from './prepared.ts';
 import type { Tables } from './tables.ts';
 
 export interface PostgresSettings {

@@ -1,7 +1,29 @@
-import type { Compilable, CompiledQuery, QueryCreator } from 'kysely';
+import { CamelCasePlugin, type Compilable, type CompiledQuery, type QueryCreator, type UnknownRow } from 'kysely';
 import type { Dialect } from './dialect.ts';
 import type { Db, Tx } from './handle.ts';
 import type { NewRow, Tables } from './tables.ts';
+
+/** Columns have names like `job_id` in the database, and like `jobId` in queries and rows. */
+class ColumnNames extends CamelCasePlugin {
+  override async transformResult<Result extends { rows: readonly UnknownRow[] }>({ result }: { result: Result }) {
+    return { ...result, rows: this.toRows<UnknownRow>(result.rows) as UnknownRow[] };
+  }
+
+  /** All rows have the same columns, so that their names are converted once. */
+  toRows<Row>(rows: readonly unknown[]): readonly Row[] {
+    const names = Object.keys(rows[0] ?? {});
+    const newNames = names.map((name) => this.camelCase(name));
+    if (names.every((name, index) => name === newNames[index])) return rows as readonly Row[];
+    return (rows as readonly UnknownRow[]).map((row) => {
+      const renamed: UnknownRow = {};
+      for (let index = 0; index < names.length; index++)
+        renamed[newNames[index] as string] = row[names[index] as string];
+      return renamed as Row;
+    });
+  }
+}
+
+export const columnNames = new ColumnNames();
 
 /** Stands in a query for a value that is given when the query runs. */
 class Placeholder<Values> {

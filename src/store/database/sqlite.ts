@@ -21,7 +21,8 @@ import { LRUCache } from 'lru-cache';
 import { BursarError } from '../../domain/errors.ts';
 import { sqliteDialect } from './dialect.ts';
 import { createGroupWriter, type GroupMember, type GroupWriter, withBursarErrors } from './group-commit.ts';
-import { type Backend, columnNames, type DatabaseObserver, type Db, noObserver } from './handle.ts';
+import { type Backend, type DatabaseObserver, type Db, noObserver } from './handle.ts';
+import { columnNames } from './prepared.ts';
 import type { Tables } from './tables.ts';
 
 type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryResult<unknown>;
