@@ -150,8 +150,8 @@ export const mutations: Mutation[] = [
     changes: [
       inFile(
         'services/jobs/submission-target.ts',
-        'if (eligibility.periodId === accounts.timePool.periodId) return target;',
-        'if (accounts) return target;',
+        'return { ...target, accounts: requireAccounts(eligibility) };',
+        'return eligibility && target;',
       ),
     ],
   },
@@ -174,8 +174,8 @@ export const mutations: Mutation[] = [
     changes: [
       inFile(
         'store/ledger/accounts.ts',
-        "    .where((eb) => eb(availableAmount(eb), '>=', amount))\n    .returning(columns);\n});\n\n/** Releases",
-        '    .returning(columns);\n});\n\n/** Releases',
+        "    .where((eb) => eb(availableAmount(eb), '>=', amount))\n    .returningAll();\n});",
+        '    .returningAll();\n});',
       ),
     ],
   },

@@ -35,7 +35,7 @@ async function requirePosition(db: Db, id: number) {
   throw new BursarError('bad_request', message, { fields });
 }
 
-function publicRecord({ id, at, actor, ...record }: AuditRecord): PublicAuditRecord {
+function publicRecord({ id, at, actor, action, subject, details, hash }: AuditRecord): PublicAuditRecord {
   return {
     id,
     at: toIsoTime(at),
@@ -44,6 +44,9 @@ function publicRecord({ id, at, actor, ...record }: AuditRecord): PublicAuditRec
     token_id: actor.tokenId,
     session_id: actor.sessionId,
     request_id: actor.requestId,
-    ...record,
+    action,
+    subject,
+    details,
+    hash,
   };
 }
