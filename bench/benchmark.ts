@@ -32,7 +32,7 @@ export interface Bench {
   profileFolder: string | undefined;
   /** Logs progress. */
   log(text: string): void;
-  /** Registers a cleanup that runs after the benchmark, also if it fails; the last one registered runs first. */
+  /** Registers a cleanup that runs after the benchmark, even if it fails; the last one registered runs first. */
   defer(cleanup: () => Promise<unknown> | unknown): void;
   /** Creates a folder that is deleted after the benchmark. */
   temporaryFolder(name: string): string;

@@ -22,7 +22,7 @@ const require = createRequire(import.meta.url);
 for (const file of process.argv.slice(2)) {
   describe(file, () => {
     // Synchronously, unlike `import()`: a test belongs to the suite whose function is running. So these files have no
-    // `await` outside of functions.
+    // `await` outside functions.
     require(resolve(file));
   });
 }

@@ -257,7 +257,7 @@ function nextTask(): Task | undefined {
   return index < 0 ? undefined : queue.splice(index, 1)[0];
 }
 
-/** Runs a function in virtual time to its end. For preparations and checks, outside of a history. */
+/** Runs a function in virtual time to its end. For preparations and checks, outside a history. */
 export async function runToEnd<T>(work: () => Promise<T>): Promise<T> {
   let result: { value: T } | { error: unknown } | undefined;
   tasks.run(undefined, work).then(

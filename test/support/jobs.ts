@@ -25,7 +25,7 @@ export function readOutput({ data }: ServerData, job: Job, stream: 'stdout' | 's
   return readFileSync(join(data, 'workspaces', job.job_id, stream), 'utf8');
 }
 
-/** Lists the files of jobs outside of the database. */
+/** Lists the files of jobs outside the database. */
 export function listStoredFiles({ data }: ServerData): string[] {
   const folders = ['spool', 'spool/incoming', 'workspaces'].map((name) => join(data, name));
   return folders.flatMap((folder) => (existsSync(folder) ? readdirSync(folder).sort() : []));

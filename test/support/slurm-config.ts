@@ -37,7 +37,7 @@ export function slurmConfig(
   };
 }
 
-/** The same, for jobs that write outside of their workspaces, such as to record that they ran. */
+/** The same, for jobs that write outside their workspaces, such as to record that they ran. */
 export function notIsolatedSlurmConfig(cluster: Cluster & { folder: string }, engine: Record<string, unknown> = {}) {
   const workspaceFolder = join(cluster.folder, 'workspaces');
   return slurmConfig(cluster, { workspaceFolder, ...engine }, { isolation: 'none' });

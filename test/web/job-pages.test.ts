@@ -78,7 +78,7 @@ test('the page is read again when a job enters or leaves it', () => {
   assert.equal(apply([eventOf('job.ended', { ...ended, id: 3 })], { state: 'failed' }, []).isOutdated, true);
 });
 
-test('a page whose last read failed is read again, also if an event changes one of its rows', async () => {
+test('a page whose last read failed is read again, even if an event changes one of its rows', async () => {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   const queryKey = jobPageKey('own', {});
   client.setQueryData(queryKey, { jobs: [summary], next: null } satisfies JobSummaryPage);

@@ -76,7 +76,7 @@ describe('the dispatcher claims jobs', () => {
     assert.equal(await claimOneByOne(createClaims(), 8), '1a 2a 3a 1b 2b 1c 1d');
   });
 
-  test('in turns also if it claims several at once, or one while others are in progress', async () => {
+  test('in turns even if it claims several at once, or one while others are in progress', async () => {
     await insertJobs('1a', '1b', '1c', '1d', '2a', '2b', '3a');
     const claims = createClaims();
     const { jobs } = await claims.claim(4, []);

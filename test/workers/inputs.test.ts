@@ -75,7 +75,7 @@ describe('a job that waits for its engine', () => {
     assert.deepEqual(listFilesUnder(server, 'spool'), [`${getJob('large').job_id}.zip`]);
   });
 
-  test('gets its files from the database or the spool, also if an earlier version put a small zip into the spool, and does not start if it was cancelled', async () => {
+  test('gets its files from the database or the spool, even if an earlier version put a small zip into the spool, and does not start if it was cancelled', async () => {
     const { userToken, data } = server;
     await server.stop();
     const { id, job_id } = getJob('old');

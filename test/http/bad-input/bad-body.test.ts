@@ -60,7 +60,7 @@ describe('a body that is not a zip', () => {
     }
   });
 
-  test('a body with a Content-Encoding is 415, also if it is a zip', async () => {
+  test('a body with a Content-Encoding is 415, even if it is a zip', async () => {
     for (const [body, encoding] of [
       [gzipSync(zip), 'gzip'],
       [zip, 'gzip'],
@@ -87,7 +87,7 @@ describe('a hostile zip', () => {
     });
   }
 
-  test('a damaged zip in a file is rejected, also if many arrive at the same time', async () => {
+  test('a damaged zip in a file is rejected, even if many arrive at the same time', async () => {
     const damaged = await createLargeZip();
     damaged.writeUInt8(damaged.readUInt8(damaged.length / 2) ^ 1, damaged.length / 2);
     for (const response of await Promise.all(Array.from({ length: 10 }, () => submit(damaged)))) {

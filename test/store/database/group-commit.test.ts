@@ -154,7 +154,7 @@ describe('group commit', () => {
     assert.equal(commits, 4);
   });
 
-  test('allows savepoints inside of a member', async () => {
+  test('allows savepoints inside a member', async () => {
     const outer = write('a');
     const member = await group.begin();
     note('b');

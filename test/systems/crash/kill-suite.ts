@@ -65,7 +65,7 @@ export interface KillOptions {
   config?: () => Record<string, unknown>;
   /** Another fault to inject while the server runs. It ends before the next server starts. */
   disturb?: (round: number) => Promise<void>;
-  /** Repairs what the faults broke outside of Bursar, as an administrator of the system would. Called until all jobs end. */
+  /** Repairs what the faults broke outside Bursar, as an administrator of the system would. Called until all jobs end. */
   repair?: () => void;
   /** The refs of the jobs that a node refused to start, because a killed controller had given their ids before. */
   findRefusedRefs?: () => Set<string>;

@@ -92,7 +92,7 @@ function gutterOf({ firstNumber, lines }: LogBuffer): number {
 }
 
 /**
- * Follows the end. Otherwise the same line stays at the top, also when others are added or dropped before it, or the width of
+ * Follows the end. Otherwise the same line stays at the top, even when others are added or dropped before it, or the width of
  * the rows changes. Returns a function that takes the present position as the one to keep.
  */
 function useKeptPosition(
