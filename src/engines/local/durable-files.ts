@@ -10,6 +10,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -112,8 +113,11 @@ export async function publishFolder(folder: string, file: string, content: strin
   await syncFolder(parent);
 }
 
-/** Removes a folder atomically: no reader sees it with only some of its files. */
-export function removeFolder(folder: string): void {
+/**
+ * Removes a folder atomically: no reader sees it with only some of its files. They are deleted in the thread pool, because
+ * deletions wait while the file system syncs other files.
+ */
+export async function removeFolder(folder: string): Promise<void> {
   const removed = join(dirname(folder), `${removedPrefix}${basename(folder)}-${randomUUID()}`);
   try {
     renameSync(folder, removed);
@@ -121,7 +125,7 @@ export function removeFolder(folder: string): void {
     if (errnoCode(error) === 'ENOENT') return;
     throw error;
   }
-  rmSync(removed, { recursive: true, force: true });
+  await rm(removed, { recursive: true, force: true });
 }
 
 const newPrefix = '.new-';

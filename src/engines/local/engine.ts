@@ -145,15 +145,13 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
       }),
 
     forget: (jobIds, signal) =>
-      mapErrors(signal, () =>
-        scheduler.withExclusiveList(async () => {
-          await endedJobs.add(endsOf(jobIds.map((jobId) => list.get(jobId))));
-          for (const jobId of jobIds) {
-            await list.forget(jobId);
-            expectedEnds.delete(jobId);
-          }
-        }),
-      ),
+      mapErrors(signal, async () => {
+        await endedJobs.add(endsOf(jobIds.map((jobId) => list.get(jobId))));
+        for (const jobId of jobIds) {
+          await list.forget(jobId);
+          expectedEnds.delete(jobId);
+        }
+      }),
 
     health: (signal) =>
       mapErrors(signal, async () => {

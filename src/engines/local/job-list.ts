@@ -137,8 +137,11 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
     async forget(jobId: string): Promise<void> {
       const job = jobs.get(jobId);
       if (job?.state.kind !== 'finished') return;
-      removeJobFolder(job.folder);
       jobs.delete(jobId);
+      await removeJobFolder(job.folder).catch((error) => {
+        jobs.set(jobId, job);
+        throw error;
+      });
     },
 
     get: (jobId: string) => jobs.get(jobId),

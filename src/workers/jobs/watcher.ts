@@ -18,6 +18,8 @@ import { createUnreportedEnds } from './unreported-ends.ts';
 
 /** An engine counts as slow only if this many polls in a row were slow. */
 const recentPollCount = 3;
+/** A change that an engine announces is polled with those that follow: a short job starts and ends within this time. */
+const changeDelayMs = 50;
 
 /**
  * Watches the jobs of one system with one batched poll of the engine per iteration, however many jobs and readers there are.
@@ -100,7 +102,7 @@ export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Lo
     lastChangeAt = now();
     loop.wake(withinMs);
   };
-  engine.onChange(() => wake());
+  engine.onChange(() => wake(changeDelayMs));
   return {
     wake,
     async stop() {
