@@ -31,19 +31,12 @@ export interface Dialect {
   hasTable(db: Handle, name: string): Promise<boolean>;
   /** SQL that describes the schema, as `schema-check.ts` needs it. */
   schemaQuery: string;
-  /** The schema of the tables. SQLite has none. */
-  schemaName(db: Handle): Promise<string | null>;
-  foreignKeys(db: Handle): Promise<{ child: string; parent: string }[]>;
-  /** All rows of a table in batches, with the names of the columns in the database. On PostgreSQL the handle must be a transaction. */
-  readTable(db: Handle, table: string, batchSize: number): AsyncIterable<Row[]>;
   /** SQL for the next id of a table. On SQLite the id is not reserved before it is inserted. */
   nextId(table: string): string;
   /** The id that a table assigned last, or 0. */
   lastId(db: Handle, table: string): Promise<number>;
   setLastId(db: Handle, table: string, id: number): Promise<void>;
 }
-
-type Row = Record<string, unknown>;
 
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
@@ -65,24 +58,6 @@ export const sqliteDialect: Dialect = {
     return rows.length > 0;
   },
   schemaQuery: sqliteSchemaQuery,
-  schemaName: async () => null,
-  async foreignKeys(db) {
-    const { rows } = await sql<{ child: string; parent: string }>`
-      select t.name as child, f."table" as parent
-      from sqlite_master t, pragma_foreign_key_list(t.name) f where t.type = 'table'`.execute(db);
-    return rows;
-  },
-  async *readTable(handle, table, batchSize) {
-    const db = handle.withoutPlugins();
-    for (let lastRowid = -1; ; ) {
-      const { rows } = await sql<Row & { rowid_: number }>`
-        select rowid as rowid_, * from ${sql.table(table)} where rowid > ${lastRowid}
-        order by rowid limit ${batchSize}`.execute(db);
-      if (rows.length > 0) yield rows;
-      if (rows.length < batchSize) return;
-      lastRowid = rows.at(-1)?.rowid_ ?? lastRowid;
-    }
-  },
   nextId: (table) => `(select coalesce(max(seq), 0) + 1 from sqlite_sequence where name = '${table}')`,
   async lastId(db, table) {
     const { rows } = await sql<{ seq: number }>`select seq from sqlite_sequence where name = ${table}`.execute(db);
@@ -120,27 +95,6 @@ export const postgresDialect: Dialect = {
     return rows.length > 0;
   },
   schemaQuery: postgresSchemaQuery,
-  async schemaName(db) {
-    const { rows } = await sql<{ name: string }>`select current_schema() as name`.execute(db);
-    return rows[0]?.name ?? null;
-  },
-  async foreignKeys(db) {
-    const { rows } = await sql<{ child: string; parent: string }>`
-      select c.relname as child, p.relname as parent from pg_constraint f
-      join pg_class c on c.oid = f.conrelid join pg_class p on p.oid = f.confrelid
-      where f.contype = 'f' and f.connamespace = current_schema()::regnamespace`.execute(db);
-    return rows;
-  },
-  async *readTable(handle, table, batchSize) {
-    const db = handle.withoutPlugins();
-    await sql`declare all_rows no scroll cursor for select * from ${sql.table(table)}`.execute(db);
-    for (;;) {
-      const { rows } = await sql<Row>`fetch forward ${sql.lit(batchSize)} from all_rows`.execute(db);
-      if (rows.length > 0) yield rows;
-      if (rows.length < batchSize) break;
-    }
-    await sql`close all_rows`.execute(db);
-  },
   nextId: (table) => `nextval(pg_get_serial_sequence('${table}', 'id'))`,
   async lastId(db, table) {
     const { rows } = await sql<{ last: number | null }>`
