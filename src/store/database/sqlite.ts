@@ -10,6 +10,7 @@ import {
   Kysely,
   type QueryResult,
   RawNode,
+  type SelectModifierNode,
   SelectQueryNode,
   SqliteAdapter,
   SqliteDialect,
@@ -65,7 +66,7 @@ export function openSqlite(file: string, observer: DatabaseObserver = noObserver
     createAdapter: () => new ConcurrentAdapter(),
     createDriver: () => createDriver(connections),
     createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
-    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createQueryCompiler: () => new Compiler(),
   };
   const kysely = new Kysely<Tables>({ dialect, plugins: [columnNames] });
   return Object.assign(kysely, { backend: { ...sqliteBackend(connections), openReader: () => openReader(file) } });
@@ -151,6 +152,13 @@ function sqliteBackend({ read, write, groups }: Connections): Backend {
 class ConcurrentAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
+  }
+}
+
+/** Omits row locks such as `for update`: a transaction of SQLite locks the whole database. */
+class Compiler extends SqliteQueryCompiler {
+  protected override visitSelectModifier(node: SelectModifierNode): void {
+    if (node.modifier === 'Distinct') super.visitSelectModifier(node);
   }
 }
 

@@ -147,14 +147,13 @@ export async function enableWebhook(tx: Tx, id: number): Promise<void> {
  * order. Otherwise they could wait for each other.
  */
 export async function lockUserOfWebhooks(tx: Tx, userId: string): Promise<void> {
-  if (!tx.backend.dialect.locksRows) return;
   await tx.selectFrom('users').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
 }
 
 /** Locks a webhook until the transaction ends, and returns who has disabled it. */
 export async function lockDisabledBy(tx: Tx, id: number): Promise<WebhookDisabler | null> {
   const webhook = tx.selectFrom('webhooks').select('disabledBy').where('id', '=', id);
-  const row = await (tx.backend.dialect.locksRows ? webhook.forNoKeyUpdate() : webhook).executeTakeFirst();
+  const row = await webhook.forNoKeyUpdate().executeTakeFirst();
   return row?.disabledBy ?? null;
 }
 

@@ -19,8 +19,7 @@ export async function insertDeviceRequest(
 
 /** Reads a request and locks it until the transaction ends. */
 export async function lockDeviceRequest(tx: Tx, deviceHash: string): Promise<DeviceRequest | undefined> {
-  const query = selectRequests(tx).where('deviceHash', '=', deviceHash);
-  const row = await (tx.backend.dialect.locksRows ? query.forNoKeyUpdate() : query).executeTakeFirst();
+  const row = await selectRequests(tx).where('deviceHash', '=', deviceHash).forNoKeyUpdate().executeTakeFirst();
   return row && toRecord(row);
 }
 

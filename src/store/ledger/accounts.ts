@@ -87,10 +87,9 @@ export async function lockAccount(tx: Tx, accountId: number): Promise<Account> {
   return account;
 }
 
-const selectForUpdate = prepareQuery((db, param: Param<{ accountId: number }>) => {
-  const account = db.selectFrom('accounts').selectAll('accounts').where('id', '=', param('accountId'));
-  return db.backend.dialect.locksRows ? account.forNoKeyUpdate() : account;
-});
+const selectForUpdate = prepareQuery((db, param: Param<{ accountId: number }>) =>
+  db.selectFrom('accounts').selectAll('accounts').where('id', '=', param('accountId')).forNoKeyUpdate(),
+);
 
 /** A change of a balance, and of the number of open holds. */
 type AccountChange = Movement & Pick<Account, 'openHolds'>;
@@ -162,13 +161,13 @@ const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof Accoun
 
 /** Locks time before space, and the pool before the cap. All transactions use this order, so that they do not deadlock. */
 function selectLockedInOrder(db: Db, ids: readonly number[]) {
-  const accounts = db
+  return db
     .selectFrom('accounts as in_order')
     .select('in_order.id')
     .where('in_order.id', 'in', ids)
     .orderBy('in_order.resource', 'desc')
-    .orderBy('in_order.holder');
-  return db.backend.dialect.locksRows ? accounts.forNoKeyUpdate() : accounts;
+    .orderBy('in_order.holder')
+    .forNoKeyUpdate();
 }
 
 /** `availableBalance` as an expression of SQL. */
