@@ -167,7 +167,7 @@ export const mutations: Mutation[] = [
   },
   {
     name: 'answer before the commit',
-    changes: [inFile('store/database/group-commit.ts', '          await group.ended;\n', '')],
+    changes: [inFile('store/database/group-commit.ts', '          await group.promise;\n', '')],
   },
   {
     name: 'check the quota only before the upload',

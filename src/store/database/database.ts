@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { type PostgresAddress, parseDatabaseUrl } from '../../config/database-url.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { type DatabaseObserver, type Db, noObserver } from './handle.ts';
-import { applyMigrations, listMigrations } from './migrations.ts';
+import { listMigrations, migrate } from './migrations.ts';
 import { openPostgres, type PostgresSettings } from './postgres.ts';
 import { requireExpectedSchema } from './schema-check.ts';
 import { openSqlite } from './sqlite.ts';
@@ -30,7 +30,7 @@ export async function openDatabase(
   try {
     await checkServer(db, settings.url);
     if ((await listMigrations(db)).pending.length > 0) await migrateDatabase(settings, dataFolder);
-    await requireExpectedSchema(db);
+    else await requireExpectedSchema(db);
     return db;
   } catch (error) {
     await db.destroy();
@@ -40,12 +40,8 @@ export async function openDatabase(
 
 /** A migration may change every row of a large table, so its statements have no time limit. */
 async function migrateDatabase(settings: DatabaseSettings, dataFolder: string): Promise<void> {
-  const db = connectDatabase({ ...settings, statementTimeoutMs: 0 }, dataFolder);
-  try {
-    await applyMigrations(db);
-  } finally {
-    await db.destroy();
-  }
+  await using db = connectDatabase({ ...settings, statementTimeoutMs: 0 }, dataFolder);
+  await migrate(db);
 }
 
 /** Opens the database without migrating it. PostgreSQL is contacted by the first query. */

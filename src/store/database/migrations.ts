@@ -52,16 +52,12 @@ export async function listMigrations(db: Db): Promise<{ applied: string[]; pendi
 
 /**
  * Migrates the schema to the latest version and checks the result, because an earlier version may have applied other
- * migrations under the same names. `npm run docs` updates the expected schema after a migration was added.
+ * migrations under the same names. Other instances that start meanwhile wait. `npm run docs` updates the expected schema after a migration was added.
  */
 export async function migrate(db: Db): Promise<void> {
-  await applyMigrations(db);
+  if ((await listMigrations(db)).pending.length > 0) {
+    const { error } = await createMigrator(db).migrateToLatest();
+    if (error !== undefined) throw error;
+  }
   await requireExpectedSchema(db);
-}
-
-/** Applies the pending migrations. Other instances that start meanwhile wait. */
-export async function applyMigrations(db: Db): Promise<void> {
-  if ((await listMigrations(db)).pending.length === 0) return;
-  const { error } = await createMigrator(db).migrateToLatest();
-  if (error !== undefined) throw error;
 }

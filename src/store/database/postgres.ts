@@ -27,7 +27,7 @@ export interface PostgresSettings {
 }
 
 /** For people who read the list of connections. */
-export const processName = `bursar ${hostname()} ${process.pid}`.slice(0, 63);
+const processName = `bursar ${hostname()} ${process.pid}`.slice(0, 63);
 
 /** Added to the server's own time limit: the client gives up later, in case the server is gone. */
 const networkGraceMs = 5000;
@@ -35,28 +35,18 @@ const networkGraceMs = 5000;
 /** Between two statements a transaction waits only for the network. */
 const maxIdleInTransactionMs = 5000;
 
-/** Names of prepared statements by their SQL. The server parses a named statement once for each connection. */
-type StatementNames = Map<string, string>;
-
-/** The error of the last write that failed because the disk of the server was full. */
-interface DiskFailure {
-  last: BursarError | undefined;
-}
-
 export function openPostgres(settings: PostgresSettings, observer: DatabaseObserver = noObserver): Db {
-  const names: StatementNames = new Map();
-  const diskFailure: DiskFailure = { last: undefined };
+  const context: ClientContext = { names: new Map(), diskFailure: undefined, observer };
   let openPool: Pg.Pool | undefined;
   const pool = async () => {
-    const { pool: created, Client } = await createPgPool(settings);
-    openPool = created;
-    return toKyselyPool(created, Client, (client) => wrapClient(client, { names, diskFailure, observer }), observer);
+    openPool = await createPgPool(settings);
+    return toKyselyPool(openPool, context);
   };
   const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }), plugins: [columnNames] });
   const backend = {
     dialect: postgresDialect,
     async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
-      if (!names.has(query.sql)) names.set(query.sql, `bursar_${names.size + 1}`);
+      if (!context.names.has(query.sql)) context.names.set(query.sql, `bursar_${context.names.size + 1}`);
       return (await handle.executeQuery(query)).rows;
     },
     poolStatus() {
@@ -64,16 +54,25 @@ export function openPostgres(settings: PostgresSettings, observer: DatabaseObser
       const { totalCount, idleCount: idle, waitingCount: waiting } = openPool;
       return { idle, busy: totalCount - idle, waiting };
     },
-    lastWriteFailure: () => diskFailure.last,
+    lastWriteFailure: () => context.diskFailure,
     async probeWrite(handle: Kysely<Tables>) {
       // Other writes may fit into the files as they are. A new table needs space on the disk.
       const probe = sql`create temporary table storage_probe on commit drop as
         select repeat('x', 1000) as filler from generate_series(1, 64)`;
       await handle.transaction().execute((transaction) => probe.execute(transaction));
-      diskFailure.last = undefined;
+      context.diskFailure = undefined;
     },
   };
   return Object.assign(kysely, { backend });
+}
+
+/** What the connections of a pool share. */
+interface ClientContext {
+  /** Names of prepared statements by their SQL. The server parses a named statement once for each connection. */
+  names: Map<string, string>;
+  /** The error of the last write that failed because the disk of the server was full. */
+  diskFailure: BursarError | undefined;
+  observer: DatabaseObserver;
 }
 
 /** A single connection outside the pool, for LISTEN. The caller ends it. */
@@ -87,34 +86,28 @@ export async function openClient(settings: PostgresSettings): Promise<Pg.Client>
 }
 
 /** Kysely calls this at the first query, so that SQLite sites never load the driver. */
-async function createPgPool(settings: PostgresSettings): Promise<{ pool: Pg.Pool; Client: typeof Pg.Client }> {
+async function createPgPool(settings: PostgresSettings): Promise<Pg.Pool> {
   const { default: pg } = await import('pg');
   const pool = new pg.Pool(poolConfig(settings, pg));
   // The pool has already dropped an idle connection that failed. An unhandled `error` would end the process.
   pool.on('error', () => undefined);
   // A connection in use: its current or next query fails and reports the error.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  return { pool, Client: pg.Client };
+  return pool;
 }
 
-function toKyselyPool(
-  pool: Pg.Pool,
-  Client: typeof Pg.Client,
-  wrap: (client: Pg.PoolClient) => PostgresPoolClient,
-  observer: DatabaseObserver,
-): PostgresPool {
+function toKyselyPool(pool: Pg.Pool, context: ClientContext): PostgresPool {
   return {
-    Client: Client as unknown as NonNullable<PostgresPool['Client']>,
     options: pool.options,
     end: () => pool.end(),
     connect: async () => {
       const startedAt = performance.now();
       try {
-        return wrap(await pool.connect());
+        return wrapClient(await pool.connect(), context);
       } catch (error) {
         throw toBursarError(error);
       } finally {
-        observer.onOperation('acquire', performance.now() - startedAt);
+        context.observer.onOperation('acquire', performance.now() - startedAt);
       }
     },
   };
@@ -176,14 +169,9 @@ function readCertificates(file: string): string {
   }
 }
 
-interface ClientContext {
-  names: StatementNames;
-  diskFailure: DiskFailure;
-  observer: DatabaseObserver;
-}
-
 /** Translates errors into Bursar's, and keeps a lost connection from going back to the pool. */
-function wrapClient(client: Pg.PoolClient, { names, diskFailure, observer }: ClientContext): PostgresPoolClient {
+function wrapClient(client: Pg.PoolClient, context: ClientContext): PostgresPoolClient {
+  const { names, observer } = context;
   let isLost = false;
   let transactionStartedAt: number | undefined;
 
@@ -209,7 +197,8 @@ function wrapClient(client: Pg.PoolClient, { names, diskFailure, observer }: Cli
     } catch (error) {
       isLost ||= isConnectionLost(error);
       const translated = toBursarError(error);
-      if (translated instanceof BursarError && translated.code === 'storage_unavailable') diskFailure.last = translated;
+      if (translated instanceof BursarError && translated.code === 'storage_unavailable')
+        context.diskFailure = translated;
       throw translated;
     } finally {
       observe(text, startedAt);

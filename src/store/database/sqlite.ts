@@ -21,47 +21,19 @@ import {
 import { LRUCache } from 'lru-cache';
 import { BursarError } from '../../domain/errors.ts';
 import { sqliteDialect } from './dialect.ts';
-import { createGroupWriter, type GroupMember, type GroupWriter, withBursarErrors } from './group-commit.ts';
+import { createGroupWriter, type GroupMember, withBursarErrors } from './group-commit.ts';
 import { type Backend, type DatabaseObserver, type Db, noObserver } from './handle.ts';
 import { columnNames } from './prepared.ts';
 import type { Tables } from './tables.ts';
 
-type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryResult<unknown>;
+/** How long a statement waits for a lock of another process. */
+const lockTimeoutMs = 10_000;
 
-/** Two connections to one file. */
-interface Connections {
-  writer: Database;
-  reader: Database;
-  groups: GroupWriter;
-  /** Runs a statement on the reader, which sees only committed data. */
-  read: RunStatement;
-  /** Runs a statement in the open transaction of the writer. */
-  write: RunStatement;
-  /** Runs a statement on the writer outside a transaction. */
-  writeOutsideTransaction: RunStatement;
-  observer: DatabaseObserver;
-}
+type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryResult<unknown>;
 
 /** Opens a SQLite file, and creates it where there is none. Several processes may have it open. */
 export function openSqlite(file: string, observer: DatabaseObserver = noObserver): Db {
-  const { writer, reader } = openFile(file);
-  const runOnReader = statementRunner(reader);
-  const runOnWriter = statementRunner(writer);
-  const groups = createGroupWriter(writer, observer);
-  const connections: Connections = {
-    writer,
-    reader,
-    groups,
-    read: (query) => {
-      const startedAt = performance.now();
-      const result = withBursarErrors(() => runOnReader(query));
-      observer.onOperation('statement', performance.now() - startedAt);
-      return result;
-    },
-    write: (query) => groups.run(() => runOnWriter(query)),
-    writeOutsideTransaction: runOnWriter,
-    observer,
-  };
+  const connections = openConnections(file, observer);
   const dialect = {
     createAdapter: () => new ConcurrentAdapter(),
     createDriver: () => createDriver(connections),
@@ -72,10 +44,35 @@ export function openSqlite(file: string, observer: DatabaseObserver = noObserver
   return Object.assign(kysely, { backend: { ...sqliteBackend(connections), openReader: () => openReader(file) } });
 }
 
+type Connections = ReturnType<typeof openConnections>;
+
+/** Opens two connections to one file. */
+function openConnections(file: string, observer: DatabaseObserver) {
+  const { writer, reader } = openFile(file);
+  const runOnReader = statementRunner(reader);
+  const runOnWriter = statementRunner(writer);
+  const groups = createGroupWriter(writer, observer);
+  /** Runs a statement on the reader, which sees only committed data. */
+  const read: RunStatement = (query) => {
+    const startedAt = performance.now();
+    const result = withBursarErrors(() => runOnReader(query));
+    observer.onOperation('statement', performance.now() - startedAt);
+    return result;
+  };
+  /** Runs a statement in the open transaction of the writer. */
+  const write: RunStatement = (query) => groups.run(() => runOnWriter(query));
+  const writeOutsideTransaction = (query: CompiledQuery) => groups.runOutsideTransaction(() => runOnWriter(query));
+  const close = () => {
+    groups.close();
+    reader.close();
+    writer.close();
+  };
+  return { groups, observer, read, write, writeOutsideTransaction, close };
+}
+
 /** Opens a connection that only reads, with the transactions of SQLite: each sees the database as of its first read. */
 function openReader(file: string): Db {
-  const database = new Sqlite(file, { readonly: true });
-  database.pragma('busy_timeout = 10000');
+  const database = new Sqlite(file, { readonly: true, timeout: lockTimeoutMs });
   const kysely = new Kysely<Tables>({ dialect: new SqliteDialect({ database }), plugins: [columnNames] });
   const backend: Backend = {
     dialect: sqliteDialect,
@@ -89,7 +86,7 @@ function openReader(file: string): Db {
 function openFile(file: string): { writer: Database; reader: Database } {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    const writer = new Sqlite(file);
+    const writer = new Sqlite(file, { timeout: lockTimeoutMs });
     makePrivate(file);
     writer.pragma('journal_mode = WAL');
     // Without FULL, WAL mode does not sync at commit: a 201 could be lost with the power.
@@ -99,10 +96,7 @@ function openFile(file: string): { writer: Database; reader: Database } {
     writer.pragma('foreign_keys = ON');
     // Otherwise every savepoint creates and removes a temporary file.
     writer.pragma('temp_store = MEMORY');
-    writer.pragma('busy_timeout = 10000');
-    const reader = new Sqlite(file, { readonly: true });
-    reader.pragma('busy_timeout = 10000');
-    return { writer, reader };
+    return { writer, reader: new Sqlite(file, { readonly: true, timeout: lockTimeoutMs }) };
   } catch (cause) {
     if (cause instanceof BursarError) throw cause;
     throw new BursarError(
@@ -171,11 +165,7 @@ function createDriver(connections: Connections): Driver {
     beginTransaction: (connection) => (connection as ReaderWriterConnection).begin(),
     commitTransaction: (connection) => (connection as ReaderWriterConnection).end('commit'),
     rollbackTransaction: (connection) => (connection as ReaderWriterConnection).end('rollback'),
-    async destroy() {
-      connections.groups.close();
-      connections.reader.close();
-      connections.writer.close();
-    },
+    destroy: async () => connections.close(),
   };
 }
 
@@ -190,11 +180,10 @@ class ReaderWriterConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { read, write, writeOutsideTransaction, groups } = this.#connections;
+    const { read, write, writeOutsideTransaction } = this.#connections;
     if (this.#member !== undefined) return write(query) as QueryResult<R>;
     if (isSelect(query)) return read(query) as QueryResult<R>;
-    if (!changesRows(query))
-      return (await groups.runOutsideTransaction(() => writeOutsideTransaction(query))) as QueryResult<R>;
+    if (!changesRows(query)) return (await writeOutsideTransaction(query)) as QueryResult<R>;
     await this.begin();
     try {
       const result = write(query) as QueryResult<R>;

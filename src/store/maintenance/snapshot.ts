@@ -150,12 +150,8 @@ async function summarize(db: Db): Promise<Snapshot> {
 }
 
 async function withSqliteFile<T>(file: string, use: (db: Db) => Promise<T>): Promise<T> {
-  const db = await openDatabase(sqliteSettings(file), '.');
-  try {
-    return await use(db);
-  } finally {
-    await db.destroy();
-  }
+  await using db = await openDatabase(sqliteSettings(file), '.');
+  return await use(db);
 }
 
 async function requireCurrentSchema(db: Db): Promise<void> {
@@ -194,15 +190,12 @@ async function requireComplete(file: string): Promise<void> {
 async function requireSnapshot(copy: string, file: string): Promise<void> {
   let applied = 0;
   let damage: string | undefined;
-  let db: Db | undefined;
   try {
-    db = connectDatabase(sqliteSettings(copy), '.');
+    await using db = connectDatabase(sqliteSettings(copy), '.');
     damage = await findDamage(db);
     applied = damage === undefined ? (await getSchemaStatus(db)).applied.length : 1;
   } catch {
     // Not a SQLite file.
-  } finally {
-    await db?.destroy();
   }
   if (applied === 0)
     throw new BursarError(
