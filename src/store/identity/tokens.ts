@@ -1,4 +1,4 @@
-import { parseScopes, type SiteRole, type TokenScope } from '../../domain/identity/policy.ts';
+import { formatScopes, parseScopes, type SiteRole, type TokenScope } from '../../domain/identity/policy.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
 import type { NewRow, Row } from '../database/tables.ts';
@@ -28,7 +28,7 @@ export type TokenRecord = Omit<Row<'tokens'>, 'scopes'> & {
 export async function insertToken(db: Db, { scopes, limit, ...token }: NewToken): Promise<number> {
   const row = await db
     .insertInto('tokens')
-    .values({ ...token, scopes: [...scopes].join(' '), hpc: limit.hpc, projectName: limit.project })
+    .values({ ...token, scopes: formatScopes(scopes), hpc: limit.hpc, projectName: limit.project })
     .returning('id')
     .executeTakeFirstOrThrow();
   return row.id;
