@@ -52,10 +52,8 @@ export function prepareQuery<Values extends object, Row>(build: (db: Db, param: 
 }
 
 /** Prepares one query for each shape, such as the set of filters in use, when that shape is first needed. */
-export function prepareByShape<Shape extends string | number, Query>(
-  prepare: (shape: Shape) => Query,
-): (shape: Shape) => Query {
-  const queries = new Map<Shape, Query>();
+export function prepareByShape<Query>(prepare: (shape: string) => Query): (shape: string) => Query {
+  const queries = new Map<string, Query>();
   return (shape) => {
     const query = queries.get(shape) ?? prepare(shape);
     queries.set(shape, query);

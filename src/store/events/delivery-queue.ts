@@ -109,17 +109,15 @@ async function readLeasedDelivery(db: Db, id: number): Promise<LeasedDelivery | 
     .where('deliveries.id', '=', id)
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  const { seq, kind, jobJson, data, at, generation, formerUntil, keyId, userId, url, tries, createdAt, traceParent } =
-    row;
-  const webhook = { id: row.webhookId, userId, url, createdAt: row.webhookCreatedAt };
+  const { seq, kind, jobJson, data, at, generation, formerUntil, keyId, userId, url, ...delivery } = row;
+  const { webhookId, webhookCreatedAt, ...attempt } = delivery;
+  const secret = { generation, formerUntil, keyId };
   const isEvent = seq !== null && kind !== null && data !== null && at !== null;
   return {
     id,
-    tries,
-    webhook: { ...webhook, secret: { generation, formerUntil, keyId } },
+    ...attempt,
+    webhook: { id: webhookId, userId, url, createdAt: webhookCreatedAt, secret },
     event: isEvent ? { seq, kind, jobJson, data, at } : null,
-    createdAt,
-    traceParent,
   };
 }
 

@@ -136,13 +136,10 @@ export async function getEventRange(db: Db, userId: string) {
     .executeTakeFirstOrThrow();
 }
 
-/** A query takes at most 32,766 parameters. */
-const maxUsersPerQuery = 30_000;
-
 /** Reads the `seq` of the last event of each user. */
 export async function getLastEventSeqs(db: Db, userIds: readonly string[]): Promise<Map<string, number>> {
   const last = new Map<string, number>();
-  for (const chunk of chunks(userIds, maxUsersPerQuery)) {
+  for (const chunk of chunks(userIds)) {
     const rows = await db.selectFrom('users').select(['id', 'eventSeq']).where('id', 'in', chunk).execute();
     for (const row of rows) last.set(row.id, row.eventSeq);
   }

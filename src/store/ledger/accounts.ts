@@ -130,19 +130,17 @@ export interface Amounts {
 
 /** Holds the amounts on each of the accounts that has them available, and returns only these accounts. */
 export async function holdIfAvailable(tx: Tx, accounts: AccountSet, amounts: Amounts): Promise<readonly Account[]> {
-  const { timePool, timeCap, spacePool, spaceCap } = accounts;
-  return await updateHeldIfAvailable(tx, {
-    timePool: timePool.id,
-    timeCap: timeCap.id,
-    spacePool: spacePool.id,
-    spaceCap: spaceCap.id,
-    ...amounts,
-  });
+  return await updateHeldIfAvailable(tx, { ...toAccountIds(accounts), ...amounts });
+}
+
+export function toAccountIds({ timePool, timeCap, spacePool, spaceCap }: AccountSet): Record<keyof AccountSet, number> {
+  return { timePool: timePool.id, timeCap: timeCap.id, spacePool: spacePool.id, spaceCap: spaceCap.id };
 }
 
 const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof AccountSet, number> & Amounts>) => {
   const amount = sql<number>`case resource when 'time' then cast(${param('timeSeconds')} as bigint)
     else cast(${param('spaceBytes')} as bigint) end`;
+  const ids = [param('timePool'), param('timeCap'), param('spacePool'), param('spaceCap')];
   return db
     .updateTable('accounts')
     .set((eb) => ({
@@ -150,11 +148,7 @@ const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof Accoun
       openHolds: eb('openHolds', '+', 1),
       version: eb('version', '+', 1),
     }))
-    .where(
-      'id',
-      'in',
-      selectLockedInOrder(db, [param('timePool'), param('timeCap'), param('spacePool'), param('spaceCap')]),
-    )
+    .where('id', 'in', selectLockedInOrder(db, ids))
     .where((eb) => eb(availableAmount(eb), '>=', amount))
     .returningAll();
 });

@@ -13,7 +13,7 @@ import {
   lockAccount,
   poolHolder,
 } from './accounts.ts';
-import { getHold, type JobId, reverseUsage } from './ledger.ts';
+import { getHold, getJobCharges, type JobId, reverseUsage } from './ledger.ts';
 import { publishThreshold } from './thresholds.ts';
 
 // Changes of accounts by administrators, each with its ledger entry. The grants of all caps never exceed that of their pool:
@@ -77,18 +77,10 @@ export async function getUnallocatedAmount(tx: Tx, poolId: number): Promise<numb
 
 /** Returns the charge and the refunds of a settled job in seconds. The account stays locked until the commit. */
 export async function getChargedSeconds(tx: Tx, job: JobId) {
-  const hold = await getHold(tx, job);
-  await lockAccount(tx, hold.timePool);
-  const rows = await tx
-    .selectFrom('entries')
-    .select(['kind', 'posted', 'overrun'])
-    .where('job', '=', job.id)
-    .where('accountId', '=', hold.timeCap)
-    .where('kind', 'in', ['charge', 'refund'])
-    .execute();
-  const sum = (kind: EntryKind) =>
-    rows.filter((row) => row.kind === kind).reduce((total, row) => total + row.posted + row.overrun, 0);
-  return { charged: sum('charge'), refunded: -sum('refund') };
+  await lockAccount(tx, (await getHold(tx, job)).timePool);
+  const { resolution, refunds } = await getJobCharges(tx, job);
+  const refunded = refunds.reduce((total, { seconds }) => total + seconds, 0);
+  return { charged: resolution?.timeSeconds ?? 0, refunded };
 }
 
 /** Refunds time to pool and cap, and returns both. The caller has checked that the charge covers the refund. */
