@@ -90,8 +90,7 @@ async function withSecret(
   { webhook, generation }: StoredWebhook,
 ): Promise<WebhookWithSecret> {
   const stored = await store.findWebhook(db, webhook.user, webhook.id);
-  const isValid =
-    stored?.secret.keyId === secretKey.id && store.validGenerations(stored.secret, now()).includes(generation);
+  const isValid = stored?.keyId === secretKey.id && store.validGenerations(stored, now()).includes(generation);
   if (!isValid) {
     const message =
       'This request was carried out before, and its secret was replaced since. Replace it again for a new one.';
@@ -147,7 +146,7 @@ export async function rotateWebhookSecret(
     const webhook = await requireWebhook(tx, userId, id);
     const keyId = secretKey.id;
     // A secret of another key cannot sign.
-    const formerUntil = webhook.secret.keyId === keyId ? now() + formerSecretValidMs : 0;
+    const formerUntil = webhook.keyId === keyId ? now() + formerSecretValidMs : 0;
     const generation = await store.incrementGeneration(tx, id, { keyId, formerUntil });
     return { webhook: publicWebhook(webhook), generation };
   });

@@ -78,7 +78,7 @@ async function leaveProjects(tx: Tx, userId: string, identity: Identity, now: nu
   for (const project of await listProjectsJoinedBy(tx, userId, issuer)) {
     if (memberships.some((each) => each.hpc === project.hpc && each.project === project.name)) continue;
     const member = await requireMember(tx, userId, project);
-    const left = { ...member, ...leaveByGroup(member, project.autoJoin), since: now };
+    const left = { ...member, ...leaveByGroup(member, project.autoJoin === 1), since: now };
     changes.push(await storeMember(tx, project, left, `no longer in a group at ${issuer}`));
   }
   return changes;

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { DeliveryResult } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { EventRecord } from './events.ts';
-import type { WebhookRecord } from './webhooks.ts';
+import type { SecretState, WebhookRecord } from './webhooks.ts';
 
 /** The pending deliveries of one webhook. */
 export interface DeliveryQueue {
@@ -46,7 +46,7 @@ export interface DeliveryLease {
 export interface LeasedDelivery {
   id: number;
   tries: number;
-  webhook: Pick<WebhookRecord, 'id' | 'userId' | 'url' | 'createdAt' | 'secret'>;
+  webhook: Pick<WebhookRecord, 'id' | 'userId' | 'url' | 'createdAt'> & SecretState;
   /** Null for a test delivery. */
   event: EventRecord | null;
   createdAt: number;
@@ -111,12 +111,12 @@ async function readLeasedDelivery(db: Db, id: number): Promise<LeasedDelivery | 
   if (row === undefined) return undefined;
   const { seq, kind, jobJson, data, at, generation, formerUntil, keyId, userId, url, ...delivery } = row;
   const { webhookId, webhookCreatedAt, ...attempt } = delivery;
-  const secret = { generation, formerUntil, keyId };
+  const webhook = { id: webhookId, userId, url, createdAt: webhookCreatedAt, generation, formerUntil, keyId };
   const isEvent = seq !== null && kind !== null && data !== null && at !== null;
   return {
     id,
     ...attempt,
-    webhook: { id: webhookId, userId, url, createdAt: webhookCreatedAt, secret },
+    webhook,
     event: isEvent ? { seq, kind, jobJson, data, at } : null,
   };
 }

@@ -1,11 +1,9 @@
 import { sql } from 'kysely';
-import type { Webhook, WebhookDisabler } from '../../domain/webhook.ts';
+import type { WebhookDisabler } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { Row } from '../database/tables.ts';
 
-export interface WebhookRecord extends Webhook {
-  secret: SecretState;
-}
+export type WebhookRecord = Awaited<ReturnType<typeof listWebhooks>>[number];
 
 /** The secrets of a webhook are derived from these and the key of the installation. */
 export type SecretState = Pick<Row<'webhooks'>, 'generation' | 'formerUntil' | 'keyId'>;
@@ -53,30 +51,32 @@ async function insertSubscriptions(tx: Tx, id: number, kinds: readonly string[])
 }
 
 /** Lists the webhooks of a user, or of all users if none is given. */
-export async function listWebhooks(db: Db, userId?: string): Promise<WebhookRecord[]> {
-  const query = db.selectFrom('webhooks').selectAll().orderBy('id');
+export async function listWebhooks(db: Db, userId?: string) {
+  const query = selectWebhooks(db).orderBy('id');
   const rows = await (userId === undefined ? query : query.where('userId', '=', userId)).execute();
-  return await withKinds(db, rows, userId);
+  return rows.map(toRecord);
 }
 
 export async function findWebhook(db: Db, userId: string, id: number): Promise<WebhookRecord | undefined> {
-  const rows = await db.selectFrom('webhooks').selectAll().where('id', '=', id).where('userId', '=', userId).execute();
-  return (await withKinds(db, rows, userId))[0];
+  const row = await selectWebhooks(db).where('id', '=', id).where('userId', '=', userId).executeTakeFirst();
+  return row && toRecord(row);
 }
 
-async function withKinds(db: Db, rows: Row<'webhooks'>[], userId?: string): Promise<WebhookRecord[]> {
-  const query = db
-    .selectFrom('subscriptions')
-    .innerJoin('webhooks', 'webhooks.id', 'subscriptions.webhookId')
-    .select(['subscriptions.webhookId', 'subscriptions.kind'])
-    .orderBy('subscriptions.kind');
-  const subscriptions = userId === undefined ? query : query.where('webhooks.userId', '=', userId);
-  const kinds = Map.groupBy(await subscriptions.execute(), (row) => row.webhookId);
-  return rows.map(({ generation, formerUntil, keyId, ...row }) => ({
-    ...row,
-    kinds: (kinds.get(row.id) ?? []).map(({ kind }) => kind),
-    secret: { generation, formerUntil, keyId },
-  }));
+function selectWebhooks(db: Db) {
+  return db
+    .selectFrom('webhooks')
+    .selectAll()
+    .select((eb) =>
+      eb
+        .selectFrom('subscriptions')
+        .select(sql<string>`string_agg(kind, ' ' order by kind)`.as('kinds'))
+        .whereRef('webhookId', '=', 'webhooks.id')
+        .as('kinds'),
+    );
+}
+
+function toRecord({ kinds, ...row }: Row<'webhooks'> & { kinds: string | null }) {
+  return { ...row, kinds: kinds?.split(' ') ?? [] };
 }
 
 export interface WebhookChange {

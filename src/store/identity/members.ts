@@ -1,6 +1,6 @@
 import type { Db, Tx } from '../database/handle.ts';
 import type { Row } from '../database/tables.ts';
-import { type ProjectRecord, toProjectRecord } from './projects.ts';
+import type { ProjectRecord } from './projects.ts';
 
 export type MemberRecord = Row<'memberships'>;
 export type MemberStatus = MemberRecord['status'];
@@ -33,7 +33,7 @@ export async function listMemberships(db: Db, userId: string) {
 
 /** Lists the projects of which a user is a member because of the groups at an issuer. */
 export async function listProjectsJoinedBy(db: Db, userId: string, issuer: string): Promise<ProjectRecord[]> {
-  const rows = await db
+  return await db
     .selectFrom('memberships')
     .innerJoin('projects', 'projects.id', 'memberships.projectId')
     .selectAll('projects')
@@ -42,7 +42,6 @@ export async function listProjectsJoinedBy(db: Db, userId: string, issuer: strin
     .where('memberships.status', '=', 'active')
     .orderBy('projects.id')
     .execute();
-  return rows.map(toProjectRecord);
 }
 
 /** Lists the memberships that are missing: every user joins every open project with `auto_join`. */
