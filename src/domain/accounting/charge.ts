@@ -57,9 +57,11 @@ function toWholeSeconds(hours: number, chargedSecondsPerHour: number): number {
 /** The balance of one account, in seconds (time) or bytes (space). */
 export interface AccountBalance {
   granted: number;
+  /** Reserved for unfinished jobs. */
   held: number;
+  /** Used within the grant. */
   posted: number;
-  /** Usage beyond the grants. */
+  /** Used beyond the grant. */
   overrun: number;
 }
 

@@ -8,14 +8,9 @@ import { openPostgres, type PostgresSettings } from './postgres.ts';
 import { requireExpectedSchema } from './schema-check.ts';
 import { openSqlite } from './sqlite.ts';
 
-export interface DatabaseSettings {
+/** All but the URL applies to PostgreSQL. Default: one connection, and `defaultTimeouts`. */
+export interface DatabaseSettings extends Partial<Omit<PostgresSettings, 'address'>> {
   url: string;
-  /** The rest applies to PostgreSQL. Maximum number of connections; default 1. */
-  connections?: number;
-  /** To connect, or to wait for a free connection. */
-  connectTimeoutMs?: number;
-  /** Of one statement, waits for locks included. 0 for no limit. */
-  statementTimeoutMs?: number;
 }
 
 export const defaultTimeouts = { connectTimeoutMs: 10_000, statementTimeoutMs: 30_000 };

@@ -21,8 +21,9 @@ export interface PostgresSettings {
   address: PostgresAddress;
   /** The size of the pool. */
   connections: number;
+  /** To connect, or to wait for a free connection. */
   connectTimeoutMs: number;
-  /** 0 for no limit. */
+  /** Of one statement, waits for locks included. 0 for no limit. */
   statementTimeoutMs: number;
 }
 

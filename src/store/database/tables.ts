@@ -1,4 +1,5 @@
 import type { Generated, Insertable, Selectable } from 'kysely';
+import type { AccountBalance, Movement } from '../../domain/accounting/charge.ts';
 import type { EventKind } from '../../domain/event.ts';
 import type { JoinedBy } from '../../domain/identity/group-membership.ts';
 import type { SiteRole } from '../../domain/identity/policy.ts';
@@ -145,7 +146,7 @@ export interface Tables {
     reason: string;
     since: number;
   };
-  accounts: {
+  accounts: AccountBalance & {
     id: Generated<number>;
     projectId: number;
     /** 0 for a space account: files stay when a period ends, so used space belongs to no period. */
@@ -153,13 +154,6 @@ export interface Tables {
     /** '' for the pool of the project; a user id for a cap, which limits the user's part of the pool. */
     holder: string;
     resource: Resource;
-    granted: number;
-    /** Reserved for unfinished jobs. */
-    held: number;
-    /** Used within the grant. */
-    posted: number;
-    /** Used beyond the grant. */
-    overrun: number;
     /** The highest threshold of use, in percent, that members were notified of: 0, 80 or 100. */
     alerted: number;
     /** Incremented by every change of the balance. */
@@ -190,14 +184,10 @@ export interface Tables {
     rule: string;
     at: number;
   };
-  entries: {
+  entries: Movement & {
     id: Generated<number>;
     accountId: number;
     kind: EntryKind;
-    granted: number;
-    held: number;
-    posted: number;
-    overrun: number;
     availableAfter: number;
     job: number | null;
     actor: string;

@@ -63,31 +63,14 @@ export async function leaseDelivery(
   webhookId: number,
   lease: DeliveryLease,
 ): Promise<LeasedDelivery | undefined> {
+  const due = sql<number>`(select id from deliveries
+    where webhook_id = ${webhookId} and ${isPending} and due_at <= ${lease.now} and not exists (
+      select id from deliveries where webhook_id = ${webhookId} and ${isPending} and lease_until > ${lease.now})
+    order by id limit 1)`;
   const leased = await db
     .updateTable('deliveries')
     .set((eb) => ({ leaseOwner: lease.owner, leaseUntil: lease.until, tries: eb('tries', '+', 1) }))
-    .where('id', '=', (eb) =>
-      eb
-        .selectFrom('deliveries as next')
-        .select('next.id')
-        .where('next.webhookId', '=', webhookId)
-        .where('next.state', '=', sql.lit('pending'))
-        .where('next.dueAt', '<=', lease.now)
-        .where((sub) =>
-          sub.not(
-            sub.exists(
-              sub
-                .selectFrom('deliveries as other')
-                .select('other.id')
-                .where('other.webhookId', '=', webhookId)
-                .where('other.state', '=', sql.lit('pending'))
-                .where('other.leaseUntil', '>', lease.now),
-            ),
-          ),
-        )
-        .orderBy('next.id')
-        .limit(1),
-    )
+    .where('id', '=', due)
     // Repeated, because another instance may have leased the delivery while this statement waited for the row.
     .where('state', '=', 'pending')
     .where('leaseUntil', '<=', lease.now)

@@ -76,35 +76,14 @@ export function toEventRow({ id, seq }: EventRecipient, { job, jobJson = null, k
 export async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]): Promise<void> {
   const userIds = users.filter(({ webhooks }) => webhooks > 0).map(({ id }) => id);
   if (userIds.length === 0) return;
-  await tx
-    .insertInto('deliveries')
-    .columns(['webhookId', 'eventId', 'state', 'createdAt', 'dueAt', 'tries', 'leaseUntil'])
-    .expression((eb) =>
-      eb
-        .selectFrom('users')
-        .innerJoin('events', (join) =>
-          join.onRef('events.userId', '=', 'users.id').onRef('events.seq', '=', 'users.eventSeq'),
-        )
-        .innerJoin('webhooks', 'webhooks.userId', 'users.id')
-        .innerJoin('subscriptions', 'subscriptions.webhookId', 'webhooks.id')
-        .select([
-          'webhooks.id',
-          'events.id as event',
-          sql.lit('pending').as('state'),
-          'events.at as created',
-          'events.at as due',
-          sql.lit(0).as('tries'),
-          sql.lit(0).as('lease'),
-        ])
-        .where('users.id', 'in', userIds)
-        .where('webhooks.disabledAt', 'is', null)
-        .where('users.disabledAt', 'is', null)
-        .where((sub) =>
-          sub.or([sub('subscriptions.kind', '=', '*'), sub('subscriptions.kind', '=', sub.ref('events.kind'))]),
-        )
-        .orderBy('webhooks.id'),
-    )
-    .execute();
+  await sql`
+    insert into deliveries (webhook_id, event_id, state, created_at, due_at, tries, lease_until)
+    select webhooks.id, events.id, 'pending', events.at, events.at, 0, 0 from users
+    join events on events.user_id = users.id and events.seq = users.event_seq
+    join webhooks on webhooks.user_id = users.id join subscriptions on subscriptions.webhook_id = webhooks.id
+    where users.id in (${sql.join(userIds)}) and users.disabled_at is null and webhooks.disabled_at is null
+      and subscriptions.kind in ('*', events.kind)
+    order by webhooks.id`.execute(tx);
 }
 
 const eventColumns = ['seq', 'kind', 'jobJson', 'data', 'at'] as const;

@@ -63,16 +63,8 @@ export async function findWebhook(db: Db, userId: string, id: number): Promise<W
 }
 
 function selectWebhooks(db: Db) {
-  return db
-    .selectFrom('webhooks')
-    .selectAll()
-    .select((eb) =>
-      eb
-        .selectFrom('subscriptions')
-        .select(sql<string>`string_agg(kind, ' ' order by kind)`.as('kinds'))
-        .whereRef('webhookId', '=', 'webhooks.id')
-        .as('kinds'),
-    );
+  const kinds = sql<string>`(select string_agg(kind, ' ' order by kind) from subscriptions where webhook_id = webhooks.id)`;
+  return db.selectFrom('webhooks').selectAll().select(kinds.as('kinds'));
 }
 
 function toRecord({ kinds, ...row }: Row<'webhooks'> & { kinds: string | null }) {

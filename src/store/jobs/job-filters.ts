@@ -117,29 +117,15 @@ function taggedJobs(db: Db, shape: FilterShape, param: Param<PageValues>, [tag =
 }
 
 function jobsWithTags(query: SelectQueryBuilder<Tables, 'jobs', object>, id: string, tags: readonly string[]) {
-  let tagged = query;
-  for (const tag of tags) {
-    tagged = tagged.where(({ exists, selectFrom }) =>
-      exists(
-        selectFrom('jobTags as other')
-          .select('other.job')
-          .where('other.tag', '=', tag)
-          .where('other.job', '=', sql.ref<number>(id)),
-      ),
-    );
-  }
-  return tagged;
+  const hasTag = (tag: string) =>
+    sql<boolean>`exists (select job from job_tags as other where other.tag = ${tag} and other.job = ${sql.ref(id)})`;
+  return tags.reduce((tagged, tag) => tagged.where(hasTag(tag)), query);
 }
 
 /** PostgreSQL would run the subquery again for each row of another index. */
 function selectIdsOnce(db: Db, prefix: string) {
-  return db
-    .with(
-      (cte) => cte('matching').materialized(),
-      () => selectIdsByPrefix(db, prefix, maxPrefixMatches),
-    )
-    .selectFrom('matching')
-    .select('matching.id');
+  const ids = selectIdsByPrefix(db, prefix, maxPrefixMatches);
+  return sql<number>`(with matching as materialized ${ids} select id from matching)`;
 }
 
 /** Selects jobs of all users by the beginning of their id, from the index. */

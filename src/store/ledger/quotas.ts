@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { type AccountBalance, zeroMovement } from '../../domain/accounting/charge.ts';
 import type { Db } from '../database/handle.ts';
 import { type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
@@ -112,23 +113,10 @@ function emptyQuota(row: QuotaRow): QuotaRecord {
  * never deleted. The periods are counted because quotas also change, without a write, when a period begins or ends.
  */
 export async function getQuotasVersion(db: Db, now: number): Promise<string> {
-  const { accounts, begun, ended } = await db
-    .selectNoFrom((eb) => [
-      eb
-        .selectFrom('accounts')
-        .select((sub) => sub.fn.sum('version').as('version'))
-        .as('accounts'),
-      eb
-        .selectFrom('periods')
-        .select((sub) => sub.fn.countAll().as('begun'))
-        .where('startsAt', '<=', now)
-        .as('begun'),
-      eb
-        .selectFrom('periods')
-        .select((sub) => sub.fn.countAll().as('ended'))
-        .where('endsAt', '<=', now)
-        .as('ended'),
-    ])
-    .executeTakeFirstOrThrow();
-  return [accounts ?? 0, begun, ended].join('-');
+  const { rows } = await sql<{ accounts: number | null; begun: number; ended: number }>`
+    select (select sum(version) from accounts) as accounts,
+      (select count(*) from periods where starts_at <= ${now}) as begun,
+      (select count(*) from periods where ends_at <= ${now}) as ended`.execute(db);
+  const [row] = rows;
+  return [row?.accounts ?? 0, row?.begun, row?.ended].join('-');
 }

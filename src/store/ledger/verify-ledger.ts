@@ -39,9 +39,7 @@ async function listOpenHolds(db: Db): Promise<Row<'holds'>[]> {
   return await db
     .selectFrom('holds')
     .selectAll()
-    .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom('resolutions').select('holdId').whereRef('holdId', '=', 'holds.id'))),
-    )
+    .where(sql<boolean>`not exists (select hold_id from resolutions where hold_id = holds.id)`)
     .execute();
 }
 
