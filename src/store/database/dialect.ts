@@ -25,8 +25,8 @@ export interface Dialect {
    * at a time, so they never conflict.
    */
   isRetryableConflict(error: unknown): boolean;
-  /** Whether `select … from name` finds a table. */
-  hasTable(db: Handle, name: string): Promise<boolean>;
+  /** SQL that returns a row if Kysely's table of migrations exists. */
+  migrationTable: string;
   /** SQL that describes the schema, as `schema-check.ts` needs it. */
   schemaQuery: string;
   /** SQL for the next id of a table. On SQLite the id is not reserved before it is inserted. */
@@ -50,10 +50,7 @@ export const sqliteDialect: Dialect = {
                 begin select raise(abort, '${table} is append-only'); end`,
     ),
   isRetryableConflict: () => false,
-  async hasTable(db, name) {
-    const { rows } = await sql`select 1 from sqlite_master where type = 'table' and name = ${name}`.execute(db);
-    return rows.length > 0;
-  },
+  migrationTable: "select 1 from sqlite_master where type = 'table' and name = 'kysely_migration'",
   schemaQuery: sqliteSchemaQuery,
   nextId: (table) => `(select coalesce(max(seq), 0) + 1 from sqlite_sequence where name = '${table}')`,
   async lastId(db, table) {
@@ -86,10 +83,7 @@ export const postgresDialect: Dialect = {
        for each statement execute function ${table}_refuse()`,
   ],
   isRetryableConflict: (error) => retryableCodes.includes((error as { code?: string }).code ?? ''),
-  async hasTable(db, name) {
-    const { rows } = await sql`select 1 where to_regclass(${name}) is not null`.execute(db);
-    return rows.length > 0;
-  },
+  migrationTable: "select 1 where to_regclass('kysely_migration') is not null",
   schemaQuery: postgresSchemaQuery,
   nextId: (table) => `nextval(pg_get_serial_sequence('${table}', 'id'))`,
   async lastId(db, table) {

@@ -35,8 +35,10 @@ export async function getSchemaStatus(db: Db): Promise<SchemaStatus> {
 
 /** Reads the table of Kysely itself: Kysely would first read the columns of all tables, at every start. */
 export async function listMigrations(db: Db): Promise<{ applied: string[]; pending: string[] }> {
-  const known = Object.keys(createMigrations(db.backend.dialect));
-  if (!(await db.backend.dialect.hasTable(db, 'kysely_migration'))) return { applied: [], pending: known };
+  const { dialect } = db.backend;
+  const known = Object.keys(createMigrations(dialect));
+  const tables = await sql.raw(dialect.migrationTable).execute(db);
+  if (tables.rows.length === 0) return { applied: [], pending: known };
   const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db);
   const unknown = rows.find(({ name }) => !known.includes(name));
   if (unknown !== undefined) {

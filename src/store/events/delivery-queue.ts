@@ -1,8 +1,6 @@
 import { sql } from 'kysely';
 import type { DeliveryResult } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import type { EventRecord } from './events.ts';
-import type { SecretState, WebhookRecord } from './webhooks.ts';
 
 /** The pending deliveries of one webhook. */
 export interface DeliveryQueue {
@@ -43,16 +41,7 @@ export interface DeliveryLease {
 }
 
 /** A delivery that only the owner of the lease may send, until the lease expires. */
-export interface LeasedDelivery {
-  id: number;
-  tries: number;
-  webhook: Pick<WebhookRecord, 'id' | 'userId' | 'url' | 'createdAt'> & SecretState;
-  /** Null for a test delivery. */
-  event: EventRecord | null;
-  createdAt: number;
-  /** The span of the submission of the event's job; null without one. */
-  traceParent: string | null;
-}
+export type LeasedDelivery = NonNullable<Awaited<ReturnType<typeof readLeasedDelivery>>>;
 
 /**
  * Leases the oldest delivery of a webhook that is due. Returns undefined if there is none, or if another delivery of the
@@ -79,7 +68,7 @@ export async function leaseDelivery(
   return leased && (await readLeasedDelivery(db, leased.id));
 }
 
-async function readLeasedDelivery(db: Db, id: number): Promise<LeasedDelivery | undefined> {
+async function readLeasedDelivery(db: Db, id: number) {
   const row = await db
     .selectFrom('deliveries')
     .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhookId')
@@ -100,6 +89,7 @@ async function readLeasedDelivery(db: Db, id: number): Promise<LeasedDelivery | 
     id,
     ...attempt,
     webhook,
+    /** Null for a test delivery. */
     event: isEvent ? { seq, kind, jobJson, data, at } : null,
   };
 }

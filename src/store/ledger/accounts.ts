@@ -45,10 +45,7 @@ export async function ensureAccount(
   const { id } = await tx
     .selectFrom('accounts')
     .select('id')
-    .where('projectId', '=', projectId)
-    .where('periodId', '=', periodId)
-    .where('holder', '=', holder)
-    .where('resource', '=', resource)
+    .where((eb) => eb.and(key))
     .executeTakeFirstOrThrow();
   return id;
 }

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { availableBalance } from '../../domain/accounting/charge.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Tx } from '../database/handle.ts';
@@ -98,22 +99,15 @@ export async function refundTime(tx: Tx, job: JobId, seconds: number, details: C
  * against the period of its hold; time that a settlement releases expires at a later call.
  */
 export async function expireEndedPeriods(tx: Tx, now: number): Promise<number> {
-  const ended = await tx
-    .selectFrom('periods')
-    // A cross join keeps SQLite from reading all accounts: usually no period has ended.
-    .crossJoin('accounts')
-    .whereRef('accounts.projectId', '=', 'periods.projectId')
-    .whereRef('accounts.periodId', '=', 'periods.id')
-    .select(['periodId as id', 'periods.projectId', 'periods.endsAt'])
-    .distinct()
-    .where('periods.endsAt', '<=', now)
-    .where('accounts.resource', '=', 'time')
-    .where((eb) => eb(availableAmount(eb), '>', 0))
-    .orderBy('periodId')
-    .execute();
+  // A cross join keeps SQLite from reading all accounts: usually no period has ended.
+  const { rows: ended } = await sql<{ id: number; projectId: number; endsAt: number }>`
+    select distinct periods.id, periods.project_id, ends_at from periods cross join accounts
+    where accounts.project_id = periods.project_id and period_id = periods.id and ends_at <= ${now}
+      and resource = 'time' and granted - posted - held - overrun > 0
+    order by periods.id`.execute(tx);
   let changed = 0;
   for (const { id, projectId, endsAt } of ended) {
-    const reason = `expired with its period at ${new Date(endsAt ?? now).toISOString()}`;
+    const reason = `expired with its period at ${new Date(endsAt).toISOString()}`;
     changed += await expirePeriod(tx, projectId, id, { actor: 'bursar', reason, at: now });
   }
   return changed;

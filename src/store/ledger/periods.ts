@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
 import type { Row } from '../database/tables.ts';
 
@@ -49,10 +50,9 @@ export async function findCurrentPeriodId(db: Db, projectId: number, now: number
   return row?.id;
 }
 
-/** Whether a period includes a time. Accounts that belong to no period have neither start nor end. */
-export function isCurrentPeriod({ startsAt, endsAt }: { startsAt: number | null; endsAt: number | null }, now: number) {
-  return (startsAt ?? 0) <= now && (endsAt === null || endsAt > now);
-}
+/** The condition that a joined period includes a time. Accounts that belong to no period have neither start nor end. */
+export const isCurrentPeriod = (now: number) => sql<boolean>`coalesce(periods.starts_at, 0) <= ${now}
+  and (periods.ends_at is null or periods.ends_at > ${now})`;
 
 /** Lists the periods that end before a time, and whose members have not been notified. */
 export async function listPeriodsToNotify(db: Db, now: number, before: number): Promise<PeriodRecord[]> {

@@ -34,8 +34,7 @@ export type QuotaRow = Awaited<ReturnType<typeof readQuotaRows>>[number];
 /** Reads the current accounts of quotas by one query. */
 export async function readQuotaRows(db: Db, filter: QuotaFilter, now: number) {
   const shape = Object.keys(filter).sort().join(' ');
-  const rows = await selectQuotaRows(shape)(db, { ...filter, now });
-  return rows.filter((row) => isCurrentPeriod(row, now));
+  return await selectQuotaRows(shape)(db, { ...filter, now });
 }
 
 /** Returns a version that changes with the quotas: the ids of their accounts, and the version of each. */
@@ -73,7 +72,7 @@ const selectQuotaRows = prepareByShape((shape: string) =>
         .select(['accounts.id as account', 'accounts.version', 'accounts.holder', 'accounts.resource'])
         .select(['periods.startsAt', 'periods.endsAt'])
         .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
-        .where((eb) => eb.or([eb('periods.endsAt', 'is', null), eb('periods.endsAt', '>', param('now'))]));
+        .where(isCurrentPeriod(param('now')));
       if (fields.includes('userId')) query = query.where('memberships.userId', '=', param('userId'));
       if (fields.includes('hpc')) query = query.where('projects.hpc', '=', param('hpc'));
       if (fields.includes('project')) query = query.where('projects.name', '=', param('project'));
@@ -88,17 +87,16 @@ const selectQuotaRows = prepareByShape((shape: string) =>
 
 /** Lists the pools of a project and the caps of all its members. The pools are first. */
 export async function listProjectAccounts(db: Db, projectId: number, now: number) {
-  const accounts = await db
+  return await db
     .selectFrom('accounts')
     .leftJoin('periods', 'periods.id', 'accounts.periodId')
     .select(['accounts.holder', 'accounts.resource', 'periods.startsAt', 'periods.endsAt'])
     .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
     .where('accounts.projectId', '=', projectId)
-    .where((eb) => eb.or([eb('periods.endsAt', 'is', null), eb('periods.endsAt', '>', now)]))
+    .where(isCurrentPeriod(now))
     .orderBy('accounts.holder')
     .orderBy('accounts.resource', 'desc')
     .execute();
-  return accounts.filter((account) => isCurrentPeriod(account, now));
 }
 
 function emptyQuota(row: QuotaRow): QuotaRecord {
