@@ -174,7 +174,7 @@ export const mutations: Mutation[] = [
     changes: [
       inFile(
         'store/ledger/accounts.ts',
-        "    .where((eb) => eb(availableAmount(eb), '>=', amount))\n    .returningAll();\n});",
+        "    .where(availableAmount, '>=', amount)\n    .returningAll();\n});",
         '    .returningAll();\n});',
       ),
     ],

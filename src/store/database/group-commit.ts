@@ -167,7 +167,7 @@ export function createGroupWriter(database: Database, observer: DatabaseObserver
     },
 
     run(statement) {
-      // Outside of a transaction each statement would be committed on its own.
+      // Outside a transaction each statement would be committed on its own.
       if (!database.inTransaction) throw groupError;
       try {
         return withBursarErrors(statement);

@@ -67,7 +67,7 @@ export function openPostgres(settings: PostgresSettings, observer: DatabaseObser
   return Object.assign(kysely, { backend });
 }
 
-/** What the connections of a pool share. */
+/** Shared by the connections of a pool. */
 interface ClientContext {
   /** Names of prepared statements by their SQL. The server parses a named statement once for each connection. */
   names: Map<string, string>;
@@ -164,9 +164,8 @@ function readCertificates(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (cause) {
-    throw new BursarError('invalid_config', `Cannot read sslrootcert of database.url: ${(cause as Error).message}`, {
-      cause,
-    });
+    const message = `Cannot read sslrootcert of database.url: ${(cause as Error).message}`;
+    throw new BursarError('invalid_config', message, { cause });
   }
 }
 
@@ -196,7 +195,7 @@ function wrapClient(client: Pg.PoolClient, context: ClientContext): PostgresPool
       const config = { text, values: [...values], ...(name === undefined ? {} : { name }) };
       return (await client.query(config)) as PostgresQueryResult<unknown>;
     } catch (error) {
-      isLost ||= isConnectionLost(error);
+      isLost ||= !isOrdinaryError(error);
       const translated = toBursarError(error);
       if (translated instanceof BursarError && translated.code === 'storage_unavailable')
         context.diskFailure = translated;
@@ -225,28 +224,24 @@ const diskFull = '53100';
 /** A character that the encoding of the database lacks: the only one in UTF-8 is NUL. */
 const invalidCharacter = '22021';
 
-/** Whether the connection is lost or in an unknown state. It stays usable after an ordinary error of the server. */
-function isConnectionLost(error: unknown): boolean {
-  return !isServerError(error) || error.severity === 'FATAL' || error.severity === 'PANIC';
+/** Whether the connection stays usable after an error. Otherwise it is lost or in an unknown state. */
+function isOrdinaryError(error: unknown): error is ServerError {
+  const { severity, code } = error as Partial<ServerError>;
+  return typeof code === 'string' && typeof severity === 'string' && severity !== 'FATAL' && severity !== 'PANIC';
 }
 
 /** Turns transient errors into `database_unavailable` and leaves unknown ones unchanged. */
 function toBursarError(error: unknown): unknown {
   if (error instanceof BursarError) return error;
-  if (isServerError(error) && error.code === invalidCharacter) {
-    const message = 'A text contains a NUL character, which cannot be stored. Remove it.';
-    return new BursarError('bad_request', message, { cause: error });
+  if (isOrdinaryError(error)) {
+    if (error.code === invalidCharacter) {
+      const message = 'A text contains a NUL character, which cannot be stored. Remove it.';
+      return new BursarError('bad_request', message, { cause: error });
+    }
+    // The server has rolled the transaction back. If it cannot write even that, it closes the connection.
+    if (error.code === diskFull) return storageUnavailable(diskFull, error);
+    if (!transientCodes.some((code) => error.code.startsWith(code))) return error;
   }
-  // The server has rolled the transaction back. If it cannot write even that, it closes the connection.
-  if (!isConnectionLost(error) && (error as ServerError).code === diskFull) return storageUnavailable(diskFull, error);
-  const isTransient =
-    isConnectionLost(error) || transientCodes.some((code) => (error as ServerError).code.startsWith(code));
-  if (!isTransient) return error;
   const message = 'The database is unreachable or too slow. Try again in a moment.';
   return new BursarError('database_unavailable', message, { cause: error, transient: true });
-}
-
-function isServerError(error: unknown): error is ServerError {
-  const { severity, code } = error as Partial<ServerError>;
-  return typeof severity === 'string' && typeof code === 'string';
 }

@@ -1,8 +1,8 @@
-import { type ExpressionBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { availableBalance, type Movement, zeroMovement } from '../../domain/accounting/charge.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { insertRows, type Param, prepareQuery } from '../database/prepared.ts';
-import type { EntryKind, Resource, Row, Tables } from '../database/tables.ts';
+import type { EntryKind, Resource, Row } from '../database/tables.ts';
 
 export type Account = Row<'accounts'>;
 
@@ -115,7 +115,7 @@ export async function applyMovementIfAvailable(
 ): Promise<Account | undefined> {
   const values = { accountId, ...noChange, ...movement };
   return await buildBalanceUpdate(tx, (name) => values[name])
-    .where((eb) => eb(availableAmount(eb), '>=', amount))
+    .where(availableAmount, '>=', amount)
     .returningAll()
     .executeTakeFirst();
 }
@@ -146,7 +146,7 @@ const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof Accoun
       version: eb('version', '+', 1),
     }))
     .where('id', 'in', selectLockedInOrder(db, ids))
-    .where((eb) => eb(availableAmount(eb), '>=', amount))
+    .where(availableAmount, '>=', amount)
     .returningAll();
 });
 
@@ -161,11 +161,8 @@ function selectLockedInOrder(db: Db, ids: readonly number[]) {
     .forNoKeyUpdate();
 }
 
-/** `availableBalance` as an expression of SQL. */
-export function availableAmount(eb: ExpressionBuilder<Tables, 'accounts'>) {
-  const unavailable = eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun'));
-  return eb(eb.ref('granted'), '-', eb.parens(unavailable));
-}
+/** `availableBalance` in SQL. */
+export const availableAmount = sql<number>`granted - posted - held - overrun`;
 
 function buildBalanceUpdate(db: Db, param: Param<AccountChange & { accountId: number }>) {
   return db

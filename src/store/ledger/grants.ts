@@ -103,7 +103,7 @@ export async function expireEndedPeriods(tx: Tx, now: number): Promise<number> {
   const { rows: ended } = await sql<{ id: number; projectId: number; endsAt: number }>`
     select distinct periods.id, periods.project_id, ends_at from periods cross join accounts
     where accounts.project_id = periods.project_id and period_id = periods.id and ends_at <= ${now}
-      and resource = 'time' and granted - posted - held - overrun > 0
+      and resource = 'time' and ${availableAmount} > 0
     order by periods.id`.execute(tx);
   let changed = 0;
   for (const { id, projectId, endsAt } of ended) {
@@ -125,7 +125,7 @@ async function expirePeriod(tx: Tx, projectId: number, periodId: number, details
     .where('projectId', '=', projectId)
     .where('periodId', '=', periodId)
     .where('resource', '=', 'time')
-    .where((eb) => eb(availableAmount(eb), '>', 0))
+    .where(availableAmount, '>', 0)
     .orderBy('id')
     .execute();
   for (const account of accounts) await withdrawGrant(tx, account.id, availableBalance(account), 'expire', details);
