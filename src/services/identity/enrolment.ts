@@ -76,7 +76,7 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
 export async function storeProject(tx: Tx, project: NewProject): Promise<number> {
   const id = await insertProject(tx, project);
   await resetGroupMemberships(tx);
-  const periodId = await insertPeriod(tx, id, project.createdAt, null);
+  const periodId = await insertPeriod(tx, { projectId: id, startsAt: project.createdAt });
   await ensurePool(tx, id, 'time', periodId);
   await ensurePool(tx, id, 'space');
   return id;

@@ -160,64 +160,64 @@ class Compiler extends SqliteQueryCompiler {
 function createDriver(connections: Connections): Driver {
   return {
     init: async () => undefined,
-    acquireConnection: async () => new ReaderWriterConnection(connections),
+    acquireConnection: async () => createConnection(connections),
     releaseConnection: async () => undefined,
-    beginTransaction: (connection) => (connection as ReaderWriterConnection).begin(),
-    commitTransaction: (connection) => (connection as ReaderWriterConnection).end('commit'),
-    rollbackTransaction: (connection) => (connection as ReaderWriterConnection).end('rollback'),
+    beginTransaction: (connection) => (connection as Connection).begin(),
+    commitTransaction: (connection) => (connection as Connection).end('commit'),
+    rollbackTransaction: (connection) => (connection as Connection).end('rollback'),
     destroy: async () => connections.close(),
   };
 }
 
-class ReaderWriterConnection implements DatabaseConnection {
-  readonly #connections: Connections;
-  /** Set while this connection is in a transaction. */
-  #member: GroupMember | undefined;
-  #beganAt = 0;
+interface Connection extends DatabaseConnection {
+  begin(): Promise<void>;
+  /** After a commit that failed there is nothing left to roll back. */
+  end(how: 'commit' | 'rollback'): Promise<void>;
+}
 
-  constructor(connections: Connections) {
-    this.#connections = connections;
+function createConnection({ groups, observer, read, write, writeOutsideTransaction }: Connections): Connection {
+  /** Set while this connection is in a transaction. */
+  let member: GroupMember | undefined;
+  let beganAt = 0;
+
+  async function begin(): Promise<void> {
+    const startedAt = performance.now();
+    member = await groups.begin();
+    beganAt = performance.now();
+    observer.onOperation('acquire', beganAt - startedAt);
   }
 
-  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { read, write, writeOutsideTransaction } = this.#connections;
-    if (this.#member !== undefined) return write(query) as QueryResult<R>;
-    if (isSelect(query)) return read(query) as QueryResult<R>;
-    if (!changesRows(query)) return (await writeOutsideTransaction(query)) as QueryResult<R>;
-    await this.begin();
+  async function end(how: 'commit' | 'rollback'): Promise<void> {
+    const ending = member;
+    member = undefined;
+    if (ending === undefined) return;
     try {
-      const result = write(query) as QueryResult<R>;
-      await this.end('commit');
+      await ending[how]();
+    } finally {
+      observer.onOperation('transaction', performance.now() - beganAt);
+    }
+  }
+
+  async function executeQuery(query: CompiledQuery): Promise<QueryResult<unknown>> {
+    if (member !== undefined) return write(query);
+    if (isSelect(query)) return read(query);
+    if (!changesRows(query)) return await writeOutsideTransaction(query);
+    await begin();
+    try {
+      const result = write(query);
+      await end('commit');
       return result;
     } catch (error) {
-      await this.end('rollback');
+      await end('rollback');
       throw error;
     }
   }
 
-  streamQuery(): never {
+  function streamQuery(): never {
     throw new Error('queries are not streamed');
   }
 
-  async begin(): Promise<void> {
-    const { groups, observer } = this.#connections;
-    const startedAt = performance.now();
-    this.#member = await groups.begin();
-    this.#beganAt = performance.now();
-    observer.onOperation('acquire', this.#beganAt - startedAt);
-  }
-
-  /** After a commit that failed there is nothing left to roll back. */
-  async end(how: 'commit' | 'rollback'): Promise<void> {
-    const member = this.#member;
-    this.#member = undefined;
-    if (member === undefined) return;
-    try {
-      await member[how]();
-    } finally {
-      this.#connections.observer.onOperation('transaction', performance.now() - this.#beganAt);
-    }
-  }
+  return { begin, end, executeQuery: executeQuery as Connection['executeQuery'], streamQuery };
 }
 
 /** Also one that is written as text: on the writer it would wait for transactions, and end the group of the next commit. */

@@ -27,11 +27,7 @@ export async function insertProject(tx: Tx, project: NewProject): Promise<number
 
 /** Locks a project until the transaction ends. Joining it and opening a period must see each other's writes. */
 export async function lockProject(tx: Tx, id: number): Promise<void> {
-  await tx
-    .updateTable('projects')
-    .set((eb) => ({ closedAt: eb.ref('closedAt') }))
-    .where('id', '=', id)
-    .execute();
+  await tx.selectFrom('projects').select('id').where('id', '=', id).forNoKeyUpdate().execute();
 }
 
 /** Changes apply to new members only. */

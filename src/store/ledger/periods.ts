@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
-import type { Row } from '../database/tables.ts';
+import type { NewRow, Row } from '../database/tables.ts';
 
 /**
  * A project's time is granted for periods. Periods do not overlap, so that at most one is current. Jobs are held against
@@ -8,17 +8,8 @@ import type { Row } from '../database/tables.ts';
  */
 export type PeriodRecord = Row<'periods'>;
 
-export async function insertPeriod(
-  tx: Tx,
-  projectId: number,
-  startsAt: number,
-  endsAt: number | null,
-): Promise<number> {
-  const { id } = await tx
-    .insertInto('periods')
-    .values({ projectId, startsAt, endsAt })
-    .returning('id')
-    .executeTakeFirstOrThrow();
+export async function insertPeriod(tx: Tx, period: NewRow<'periods'>): Promise<number> {
+  const { id } = await tx.insertInto('periods').values(period).returning('id').executeTakeFirstOrThrow();
   return id;
 }
 
