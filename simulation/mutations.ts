@@ -84,12 +84,12 @@ export const mutations: Mutation[] = [
     changes: [
       inFile(
         'store/events/events.ts',
-        '    if (recipients.length > 0) await',
+        '    const rows = recipients.map',
         `    for (const user of recipients) {
       if (user.seq > 1) user.seq = (assigned.get(user.id) ?? user.seq - 1) + 1;
       assigned.set(user.id, user.seq);
     }
-    if (recipients.length > 0) await`,
+    const rows = recipients.map`,
       ),
       inFile(
         'store/events/events.ts',

@@ -114,11 +114,7 @@ export async function changeWebhook(
     const webhooks = await store.listWebhooks(tx, userId);
     if (webhooks.some((other) => other.id !== id && other.url === url)) throw urlInUse();
     if (url !== undefined) requireEndpointNotDisabled(webhooks, url);
-    await store.updateWebhook(tx, id, {
-      ...(url === undefined ? {} : { url }),
-      ...(body.description === undefined ? {} : { description: body.description }),
-      ...(body.events === undefined ? {} : { kinds: body.events }),
-    });
+    await store.updateWebhook(tx, id, { url, description: body.description, kinds: body.events });
     if (body.active) await store.enableWebhook(tx, id);
     return await readWebhook({ db: tx }, userId, id);
   });

@@ -116,15 +116,8 @@ function toKyselyPool(pool: Pg.Pool, context: ClientContext): PostgresPool {
 
 function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): Pg.PoolConfig {
   const { host, port, user, password, database } = address;
-  const timeouts =
-    settings.statementTimeoutMs === 0
-      ? {}
-      : {
-          statement_timeout: settings.statementTimeoutMs,
-          // An instance that is stopped in the middle of a transaction must not keep its locks.
-          idle_in_transaction_session_timeout: maxIdleInTransactionMs,
-          query_timeout: settings.statementTimeoutMs + networkGraceMs,
-        };
+  // 0 for no limit.
+  const unlessUnlimited = (ms: number) => (settings.statementTimeoutMs === 0 ? 0 : ms);
   return {
     host,
     port,
@@ -139,7 +132,10 @@ function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): 
     application_name: processName,
     // The server notices soon when the machine of an instance is gone, and frees its locks.
     options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
-    ...timeouts,
+    statement_timeout: settings.statementTimeoutMs,
+    // An instance that is stopped in the middle of a transaction must not keep its locks.
+    idle_in_transaction_session_timeout: unlessUnlimited(maxIdleInTransactionMs),
+    query_timeout: unlessUnlimited(settings.statementTimeoutMs + networkGraceMs),
     types: { getTypeParser: (type, format) => numberParser(type) ?? pg.types.getTypeParser(type, format) },
   };
 }

@@ -43,7 +43,11 @@ export async function insertEvents(tx: Tx, userIds: readonly string[], event: Ev
       .where('id', 'in', chunk)
       .returning(recipientColumns)
       .execute();
-    if (recipients.length > 0) await insertNumberedEvents(tx, recipients, event);
+    const rows = recipients.map((user) => toEventRow(user, event));
+    // Only the insert of one row is prepared: each number of rows would be another statement.
+    if (rows.length === 1) await insertRows(tx, { events: rows });
+    else if (rows.length > 0) await tx.insertInto('events').values(rows).execute();
+    await queueDeliveries(tx, recipients);
   }
 }
 
@@ -55,14 +59,6 @@ interface EventRecipient {
 }
 
 export const recipientColumns = ['id', 'eventSeq as seq', 'webhooks'] as const;
-
-async function insertNumberedEvents(tx: Tx, users: readonly EventRecipient[], event: EventContent): Promise<void> {
-  const rows = users.map((user) => toEventRow(user, event));
-  // Only the insert of one row is prepared: each number of rows would be another statement.
-  if (rows.length === 1) await insertRows(tx, { events: rows });
-  else await tx.insertInto('events').values(rows).execute();
-  await queueDeliveries(tx, users);
-}
 
 /** The row of an event, with the number that the user's row has for it. After inserting it, call `queueDeliveries`. */
 export function toEventRow({ id, seq }: EventRecipient, { job, jobJson = null, kind, data, at }: EventContent) {

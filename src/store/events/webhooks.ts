@@ -71,16 +71,12 @@ function toRecord({ kinds, ...row }: Row<'webhooks'> & { kinds: string | null })
   return { ...row, kinds: kinds?.split(' ') ?? [] };
 }
 
-export interface WebhookChange {
-  url?: string;
-  description?: string;
-  kinds?: readonly string[];
-}
+type WebhookChange = { [Field in 'url' | 'description' | 'kinds']: NewWebhook[Field] | undefined };
 
-/** The caller has checked that the user has no other webhook with this URL. */
-export async function updateWebhook(tx: Tx, id: number, { url, description, kinds }: WebhookChange): Promise<void> {
-  const set = { ...(url === undefined ? {} : { url }), ...(description === undefined ? {} : { description }) };
-  if (Object.keys(set).length > 0) await tx.updateTable('webhooks').set(set).where('id', '=', id).execute();
+/** Changes the given fields. The caller has checked that the user has no other webhook with this URL. */
+export async function updateWebhook(tx: Tx, id: number, { kinds, ...change }: WebhookChange): Promise<void> {
+  const isChanged = Object.values(change).some((value) => value !== undefined);
+  if (isChanged) await tx.updateTable('webhooks').set(change).where('id', '=', id).execute();
   if (kinds === undefined) return;
   await tx.deleteFrom('subscriptions').where('webhookId', '=', id).execute();
   await insertSubscriptions(tx, id, kinds);

@@ -5,7 +5,7 @@ import { BursarError, errnoCode } from '../../domain/errors.ts';
 import { connectDatabase, openDatabase } from '../database/database.ts';
 import type { Db } from '../database/handle.ts';
 import { getSchemaStatus } from '../database/migrations.ts';
-import { inTransaction, runWithoutRetry } from '../database/transaction.ts';
+import { inSnapshot, inTransaction, runWithoutRetry } from '../database/transaction.ts';
 import { type AuditVerification, verifyAudit } from '../identity/verify-audit.ts';
 import { countPossibleTry } from '../jobs/job-queue.ts';
 import { type LedgerVerification, verifyLedger } from '../ledger/verify-ledger.ts';
@@ -80,8 +80,7 @@ async function detachFromInstances(db: Db): Promise<void> {
 /** Copies a repeatable-read snapshot of PostgreSQL, which blocks no writer. */
 async function copyToFile(db: Db, file: string): Promise<void> {
   await withSqliteFile(file, async (target) => {
-    const builder = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
-    const read = await runWithoutRetry(db, builder, (from) => inTransaction(target, (to) => copyTables(from, to)));
+    const read = await inSnapshot(db, (from) => inTransaction(target, (to) => copyTables(from, to)));
     requireEqual(read, await digestTables(target), 'the database');
   });
 }
