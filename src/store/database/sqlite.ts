@@ -220,9 +220,12 @@ function createConnection({ groups, observer, read, write, writeOutsideTransacti
   return { begin, end, executeQuery: executeQuery as Connection['executeQuery'], streamQuery };
 }
 
-/** Also one that is written as text: on the writer it would wait for transactions, and end the group of the next commit. */
+/**
+ * A query that is written as SQL counts too: on the writer it would wait for transactions, and end the group of the next
+ * commit. No SQL of Bursar that begins with `with` writes.
+ */
 function isSelect({ query, sql }: CompiledQuery): boolean {
-  return SelectQueryNode.is(query) || (RawNode.is(query) && /^\s*(select|with recursive)\b/i.test(sql));
+  return SelectQueryNode.is(query) || (RawNode.is(query) && /^\s*(select|with)\b/i.test(sql));
 }
 
 /** Other statements, such as `vacuum`, cannot run in a transaction. */
