@@ -84,12 +84,12 @@ export const mutations: Mutation[] = [
     changes: [
       inFile(
         'store/events/events.ts',
-        '    if (recipients.length > 0) await',
+        '    const rows = recipients.map',
         `    for (const user of recipients) {
       if (user.seq > 1) user.seq = (assigned.get(user.id) ?? user.seq - 1) + 1;
       assigned.set(user.id, user.seq);
     }
-    if (recipients.length > 0) await`,
+    const rows = recipients.map`,
       ),
       inFile(
         'store/events/events.ts',
@@ -167,14 +167,14 @@ export const mutations: Mutation[] = [
   },
   {
     name: 'answer before the commit',
-    changes: [inFile('store/database/group-commit.ts', '          await group.ended;\n', '')],
+    changes: [inFile('store/database/group-commit.ts', '          await group.promise;\n', '')],
   },
   {
     name: 'check the quota only before the upload',
     changes: [
       inFile(
         'store/ledger/accounts.ts',
-        "    .where((eb) => eb(availableAmount(eb), '>=', amount))\n    .returningAll();\n});",
+        "    .where(availableAmount, '>=', amount)\n    .returningAll();\n});",
         '    .returningAll();\n});',
       ),
     ],

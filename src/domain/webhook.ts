@@ -6,6 +6,7 @@ export interface Webhook {
   /** The kinds of events that the webhook receives; `*` for all. */
   kinds: string[];
   createdAt: number;
+  /** The time of the first of the consecutive failed attempts. */
   failingSince: number | null;
   disabledAt: number | null;
   disabledReason: string | null;

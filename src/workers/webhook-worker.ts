@@ -135,9 +135,9 @@ function startDeliverySpan(
  */
 async function findSecrets(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promise<string[] | undefined> {
   const { secretKey, now, log } = deps;
-  const { id: webhookId, createdAt, secret } = delivery.webhook;
-  if (secret.keyId === secretKey.id)
-    return validGenerations(secret, now()).map((generation) =>
+  const { id: webhookId, createdAt, keyId } = delivery.webhook;
+  if (keyId === secretKey.id)
+    return validGenerations(delivery.webhook, now()).map((generation) =>
       deriveSecret(secretKey, { webhookId, createdAt, generation }),
     );
   log.error({ webhook: webhookId }, 'webhook secret is of another key, its deliveries wait');

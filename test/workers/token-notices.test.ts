@@ -5,7 +5,7 @@ import { issueToken } from '../../src/services/identity/tokens.ts';
 import { inTransaction } from '../../src/store/database/transaction.ts';
 import { listEventsAfter } from '../../src/store/events/events.ts';
 import { revokeToken } from '../../src/store/identity/tokens.ts';
-import { setDisabled } from '../../src/store/identity/users.ts';
+import { updateUser } from '../../src/store/identity/users.ts';
 import { notifyTokenOwners } from '../../src/workers/token-notices.ts';
 import { openTestDatabase, type TestDatabase } from '../support/test-database.ts';
 
@@ -54,11 +54,11 @@ describe('the owner of a token', () => {
 
   test('is not notified while disabled, nor of a token that has ended', async () => {
     await createToken('2', 'of a disabled user', 90);
-    await inTransaction(database.db, (tx) => setDisabled(tx, '2', start));
+    await inTransaction(database.db, (tx) => updateUser(tx, '2', { disabledAt: start }));
     await createToken('3', 'ended while no worker ran', 20);
     const published = await runOn(85);
     assert.ok(!published.includes('2') && !published.includes('3'), String(published));
-    await inTransaction(database.db, (tx) => setDisabled(tx, '2', null));
+    await inTransaction(database.db, (tx) => updateUser(tx, '2', { disabledAt: null }));
     assert.deepEqual(await runOn(86), ['2']);
   });
 });

@@ -1,14 +1,11 @@
 import { assertNever } from '../errors.ts';
-import type { Allocation, JobEnd, Outcome } from '../jobs/job.ts';
+import type { Allocation, JobEnd, JobRequest, Outcome } from '../jobs/job.ts';
 import { secondsPerHour } from '../units.ts';
 
 /** The unit that a system charges for: core-seconds, node-seconds, or seconds of wall-clock time. */
 export type ChargeUnit = 'core' | 'node' | 'wall';
 
-export interface RequestedResources {
-  nodes: number;
-  coresPerNode: number;
-}
+type RequestedResources = Pick<JobRequest, 'nodes' | 'coresPerNode'>;
 
 /** Charged seconds per second of wall-clock time, for the resources that a job requests. */
 export function countRequestedUnits({ nodes, coresPerNode }: RequestedResources, unit: ChargeUnit): number {
@@ -60,9 +57,11 @@ function toWholeSeconds(hours: number, chargedSecondsPerHour: number): number {
 /** The balance of one account, in seconds (time) or bytes (space). */
 export interface AccountBalance {
   granted: number;
+  /** Reserved for unfinished jobs. */
   held: number;
+  /** Used within the grant. */
   posted: number;
-  /** Usage beyond the grants. */
+  /** Used beyond the grant. */
   overrun: number;
 }
 

@@ -20,22 +20,9 @@ export const allScopes: ReadonlySet<TokenScope> = new Set(tokenScopes);
 /** For resources of one's own. */
 export const userScopes: ReadonlySet<TokenScope> = new Set(tokenScopes.filter((scope) => !adminScopes.includes(scope)));
 
-const parsedScopes = new Map<string, ReadonlySet<TokenScope>>();
+export const parseScopes = (text: string) => parseScopeList(text).scopes;
 
-/**
- * Reads scopes that are separated by spaces. Those in the order of the list, without repetitions, are parsed once. Any other
- * text is not cached: a request could have any number of them.
- */
-export function parseScopes(text: string): ReadonlySet<TokenScope> {
-  const parsed = parsedScopes.get(text);
-  if (parsed !== undefined) return parsed;
-  const words = new Set(text.split(' '));
-  const scopes = new Set(tokenScopes.filter((scope) => words.has(scope)));
-  if ([...scopes].join(' ') === text) parsedScopes.set(text, scopes);
-  return scopes;
-}
-
-/** Reads scopes that a person or a program has written, separated by spaces. */
+/** Reads scopes that are separated by spaces, and the words that are none. */
 export function parseScopeList(text: string): { scopes: ReadonlySet<TokenScope>; unknown: string[] } {
   const words = text.split(/\s+/).filter((word) => word !== '');
   const scopes = tokenScopes.filter((scope) => words.includes(scope));

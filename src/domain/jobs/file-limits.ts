@@ -30,12 +30,6 @@ export interface MeasuredJob {
 /** A quota that is full must not end jobs that only write a log. */
 const spaceToleranceBytes = 10_000_000;
 
-export interface FileLimitCheck {
-  exceeded: Map<string, FileLimit>;
-  /** The `withinQuotaBytes` of the jobs at the next check. */
-  withinQuotaBytes: Map<string, number>;
-}
-
 /**
  * Finds the running jobs that exceed a limit. The space of a job is what it holds plus what its quota has left, which all
  * running jobs of the quota share. The space that a job had while there was enough stays its own: a job is ended for what
@@ -46,8 +40,9 @@ export function checkFileLimits(
   jobs: readonly MeasuredJob[],
   available: ReadonlyMap<number, number>,
   maxEntries: number,
-): FileLimitCheck {
+) {
   const exceeded = new Map<string, FileLimit>();
+  /** The `withinQuotaBytes` of the jobs at the next check. */
   const withinQuotaBytes = new Map<string, number>();
   const left = new Map(available);
   const take = (accounts: readonly number[], bytes: number) => {

@@ -8,17 +8,18 @@ import { splitWords, unclosedQuote } from './command.ts';
 export type Payload = Readonly<Record<string, unknown>>;
 
 export interface NumberRule {
+  isInteger?: boolean;
   /** The field is required if there is no default. */
-  default?: number;
-  min?: number;
-  max?: number;
+  default?: number | undefined;
+  min?: number | undefined;
+  max?: number | undefined;
   /** Exclusive lower bound. */
   above?: number;
 }
 
 export interface TextRule {
   /** The field is required and must not be empty if there is no default. */
-  default?: string;
+  default?: string | undefined;
   maxLength: number;
 }
 
@@ -31,26 +32,14 @@ const controlCharacter = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 /** Databases, files and programs would store or receive another character. */
 const incompletePair = 'must be valid Unicode: a surrogate pair is incomplete';
 
-export function parseInteger(payload: Payload, field: string, rule: NumberRule, errors: FieldError[]): number {
-  const value = getField(payload, field, rule.default, errors);
-  if (value === undefined) return rule.default ?? 0;
-  const number = typeof value === 'string' && integerText.test(value) ? Number(value) : value;
-  if (typeof number !== 'number' || !Number.isSafeInteger(number)) {
-    errors.push({ field, message: 'must be a whole number' });
-    return rule.default ?? 0;
-  }
-  return checkBounds(number, field, rule, errors);
-}
-
 export function parseNumber(payload: Payload, field: string, rule: NumberRule, errors: FieldError[]): number {
   const value = getField(payload, field, rule.default, errors);
   if (value === undefined) return rule.default ?? 0;
-  const number = typeof value === 'string' && numberText.test(value) ? Number(value) : value;
-  if (typeof number !== 'number' || !Number.isFinite(number)) {
-    errors.push({ field, message: 'must be a number' });
-    return rule.default ?? 0;
-  }
-  return checkBounds(number, field, rule, errors);
+  const [pattern, isValid] = rule.isInteger ? [integerText, Number.isSafeInteger] : [numberText, Number.isFinite];
+  const number = typeof value === 'string' && pattern.test(value) ? Number(value) : value;
+  if (isValid(number)) return checkBounds(number as number, field, rule, errors);
+  errors.push({ field, message: rule.isInteger ? 'must be a whole number' : 'must be a number' });
+  return rule.default ?? 0;
 }
 
 export function parseText(payload: Payload, field: string, rule: TextRule, errors: FieldError[]): string {
@@ -64,7 +53,7 @@ export function parseText(payload: Payload, field: string, rule: TextRule, error
 
 export interface WordsRule {
   /** The field is required if there is no default. */
-  default?: string;
+  default?: string | undefined;
   maxWords: number;
   /** Of all words together. */
   maxLength: number;
@@ -85,14 +74,16 @@ export function parseWords(payload: Payload, field: string, rule: WordsRule, err
 
 function findWordsError(words: unknown, rule: WordsRule): string | null {
   const { maxWords, maxLength } = rule;
-  const isList = Array.isArray(words) && words.every((word) => typeof word === 'string');
-  if (!isList) return 'must be a string or a list of strings';
+  if (!isTextList(words)) return 'must be a string or a list of strings';
   if (rule.default === undefined && words.length === 0) return 'must not be empty';
   if (words.length > maxWords) return `must have at most ${maxWords} words`;
   if (words.join('').length > maxLength) return `must be at most ${maxLength} characters long`;
   if (words.some((word) => controlCharacter.test(word))) return 'must not contain control characters';
   return words.every((word) => word.isWellFormed()) ? null : incompletePair;
 }
+
+const isTextList = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((word) => typeof word === 'string');
 
 function findTextError(value: unknown, rule: TextRule): string | null {
   if (typeof value !== 'string') return 'must be a string';
@@ -135,8 +126,7 @@ export function parseTags(payload: Payload, errors: FieldError[]): string[] {
 }
 
 function findTagsError(words: unknown): string | null {
-  const isList = Array.isArray(words) && words.every((word) => typeof word === 'string');
-  if (!isList) return 'must be a string or a list of strings';
+  if (!isTextList(words)) return 'must be a string or a list of strings';
   if (words.length > maxTags) return `must have at most ${maxTags} words`;
   const invalid = words.find((word) => !isTag(word));
   return invalid === undefined ? null : `each ${tagRule}: "${invalid.slice(0, 40)}" is not a tag`;

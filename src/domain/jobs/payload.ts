@@ -2,7 +2,7 @@ import { BursarError, type FieldError } from '../errors.ts';
 import type { HpcSystem, JobResources, Tool } from '../systems/system.ts';
 import type { RequestedJob } from './command.ts';
 import type { JobRequest } from './job.ts';
-import { type Payload, parseInteger, parseNumber, parseTags, parseText } from './payload-fields.ts';
+import { type Payload, parseNumber, parseTags, parseText } from './payload-fields.ts';
 import { buildToolArgv, parseToolParameters } from './tool-command.ts';
 
 /** Limits the error list, so that the response cannot be much larger than the request. */
@@ -28,10 +28,10 @@ export function parsePayload(text: string, system: PayloadRules): JobRequest {
   const errors: FieldError[] = [];
   const { limits, defaults } = system;
 
-  const nodesRule = { default: defaults.nodes, min: 1, max: limits.nodes };
-  const nodes = parseInteger(payload, 'node_number', nodesRule, errors);
-  const coresRule = { default: defaults.coresPerNode, min: 1, max: limits.coresPerNode };
-  const coresPerNode = parseInteger(payload, 'core_number', coresRule, errors);
+  const nodesRule = { isInteger: true, default: defaults.nodes, min: 1, max: limits.nodes };
+  const nodes = parseNumber(payload, 'node_number', nodesRule, errors);
+  const coresRule = { isInteger: true, default: defaults.coresPerNode, min: 1, max: limits.coresPerNode };
+  const coresPerNode = parseNumber(payload, 'core_number', coresRule, errors);
   const runtimeHours = parseRuntime(payload, system, errors);
   const title = parseText(payload, 'title', { default: '', maxLength: maxTitleLength }, errors);
   const tags = parseTags(payload, errors);

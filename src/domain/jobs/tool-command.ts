@@ -1,6 +1,6 @@
 import type { FieldError } from '../errors.ts';
 import type { Tool, ToolParameter } from '../systems/system.ts';
-import { type Payload, parseInteger, parseNumber, parseText, parseWords } from './payload-fields.ts';
+import { type Payload, parseNumber, parseText, parseWords } from './payload-fields.ts';
 
 const maxValueLength = 1024;
 const maxWords = 64;
@@ -37,16 +37,19 @@ export function toWholeMatch(pattern: string): RegExp {
 
 function parseParameter(payload: Payload, name: string, parameter: ToolParameter, errors: FieldError[]): string {
   const errorsBefore = errors.length;
-  const { min, max } = parameter;
-  const bounds = { ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
   const fallback = parameter.default ?? (parameter.required ? undefined : '');
   if (fallback === '' && !Object.hasOwn(payload, name)) return '';
   if (parameter.type !== 'string') {
-    const rule = { ...bounds, ...(fallback === undefined ? {} : { default: Number(fallback) }) };
-    const parseField = parameter.type === 'integer' ? parseInteger : parseNumber;
-    return String(parseField(payload, name, rule, errors));
+    const { type, min, max } = parameter;
+    const rule = {
+      isInteger: type === 'integer',
+      min,
+      max,
+      default: fallback === undefined ? fallback : Number(fallback),
+    };
+    return String(parseNumber(payload, name, rule, errors));
   }
-  const rule = { maxLength: maxValueLength, ...(fallback === undefined ? {} : { default: String(fallback) }) };
+  const rule = { maxLength: maxValueLength, default: fallback?.toString() };
   const text = parseText(payload, name, rule, errors);
   if (errors.length > errorsBefore) return text;
   const message = findValueError(text, parameter);
@@ -56,11 +59,7 @@ function parseParameter(payload: Payload, name: string, parameter: ToolParameter
 
 function parseWordsParameter(payload: Payload, name: string, parameter: ToolParameter, errors: FieldError[]): string[] {
   const { default: fallback = parameter.required ? undefined : '' } = parameter;
-  const rule = {
-    maxWords,
-    maxLength: maxWordsLength,
-    ...(fallback === undefined ? {} : { default: String(fallback) }),
-  };
+  const rule = { maxWords, maxLength: maxWordsLength, default: fallback?.toString() };
   const words = parseWords(payload, name, rule, errors);
   const message = words.map((word) => findValueError(word, parameter)).find((error) => error !== null);
   if (message) errors.push({ field: name, message: `every word ${message}` });

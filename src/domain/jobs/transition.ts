@@ -3,9 +3,8 @@ import type { Allocation, CancelRequester, JobEnd, JobState, JobStatus, Reported
 
 /**
  * The state of one job in one poll of an engine. A job without an observation keeps its state. `ref` is the engine's own
- * job id. A queued job that is `held` has not been released yet. The engine knows that a
- * running job that `isEnding` is about to end. `engineMessage` is the engine's own description of the
- * state, if it says more than the observation.
+ * job id. A queued job that is `held` has not been released yet. A running job that `isEnding` is about to end.
+ * `engineMessage` is the engine's own description of the state, if it says more than the observation.
  */
 export type Observation = { jobId: string; ref: string; engineMessage?: string } & (
   | { kind: 'queued'; held: boolean }

@@ -65,7 +65,7 @@ export async function openGrantPeriod(tx: Tx, project: ProjectRecord, period: Ne
       throw new BursarError('conflict', `The period overlaps with the one from ${span}.`);
     }
   }
-  const periodId = await insertPeriod(tx, project.id, startsAt, endsAt);
+  const periodId = await insertPeriod(tx, { projectId: project.id, startsAt, endsAt });
   const note = { actor, reason, at: now };
   await addGrant(tx, await ensurePool(tx, project.id, 'time', periodId), reserveSeconds, 'grant', note);
   for (const { userId, status } of await listMembers(tx, project.id)) {

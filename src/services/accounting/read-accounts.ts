@@ -5,7 +5,7 @@ import { type CommonDeps, type ProjectScope, requireProject, type Systems } from
 /** The accounts of a user on all systems: the user's caps, and the pools of the same projects. */
 export async function listAccountsOfUser({ db, systems, now }: CommonDeps, userId: string) {
   const rows = await readQuotaRows(db, { userId }, now());
-  return rows.sort(byProject).map((account) => toPublic(systems, account));
+  return rows.toSorted(byProject).map((account) => toPublic(systems, account));
 }
 
 /** The accounts of a project: its pools, and the caps of all its members. */

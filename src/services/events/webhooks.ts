@@ -90,8 +90,7 @@ async function withSecret(
   { webhook, generation }: StoredWebhook,
 ): Promise<WebhookWithSecret> {
   const stored = await store.findWebhook(db, webhook.user, webhook.id);
-  const isValid =
-    stored?.secret.keyId === secretKey.id && store.validGenerations(stored.secret, now()).includes(generation);
+  const isValid = stored?.keyId === secretKey.id && store.validGenerations(stored, now()).includes(generation);
   if (!isValid) {
     const message =
       'This request was carried out before, and its secret was replaced since. Replace it again for a new one.';
@@ -115,11 +114,7 @@ export async function changeWebhook(
     const webhooks = await store.listWebhooks(tx, userId);
     if (webhooks.some((other) => other.id !== id && other.url === url)) throw urlInUse();
     if (url !== undefined) requireEndpointNotDisabled(webhooks, url);
-    await store.updateWebhook(tx, id, {
-      ...(url === undefined ? {} : { url }),
-      ...(body.description === undefined ? {} : { description: body.description }),
-      ...(body.events === undefined ? {} : { kinds: body.events }),
-    });
+    await store.updateWebhook(tx, id, { url, description: body.description, kinds: body.events });
     if (body.active) await store.enableWebhook(tx, id);
     return await readWebhook({ db: tx }, userId, id);
   });
@@ -147,7 +142,7 @@ export async function rotateWebhookSecret(
     const webhook = await requireWebhook(tx, userId, id);
     const keyId = secretKey.id;
     // A secret of another key cannot sign.
-    const formerUntil = webhook.secret.keyId === keyId ? now() + formerSecretValidMs : 0;
+    const formerUntil = webhook.keyId === keyId ? now() + formerSecretValidMs : 0;
     const generation = await store.incrementGeneration(tx, id, { keyId, formerUntil });
     return { webhook: publicWebhook(webhook), generation };
   });

@@ -5,7 +5,7 @@ import { type AuditActor, insertAudit, type NewAuditRecord } from '../../store/i
 import { listIdentities, updateIdentity } from '../../store/identity/identities.ts';
 import { findMember, listProjectsJoinedBy, type MemberRecord, updateMember } from '../../store/identity/members.ts';
 import { findProject, type ProjectRecord } from '../../store/identity/projects.ts';
-import { findUser, setContact, setRole } from '../../store/identity/users.ts';
+import { findUser, updateUser } from '../../store/identity/users.ts';
 import { automaticActor, joinProject } from './enrolment.ts';
 import { highestRole, type Identity } from './oidc/claims.ts';
 
@@ -31,7 +31,7 @@ export async function applyClaims(
   if (user === undefined) throw new Error('the user of the identity has vanished');
   if (!isNewest) return user.role;
   const { name, mail } = { name: identity.name ?? user.name, mail: identity.mail ?? user.mail };
-  if (name !== user.name || mail !== user.mail) await setContact(tx, userId, { name, mail });
+  if (name !== user.name || mail !== user.mail) await updateUser(tx, userId, { name, mail });
   const role = await roleByGroups(tx, userId, user.role);
   const { issuer, subject } = identity;
   const changes = [
@@ -40,7 +40,7 @@ export async function applyClaims(
     ...(identity.syncMemberships ? await leaveProjects(tx, userId, identity, now) : []),
   ];
   if (role !== user.role) {
-    await setRole(tx, userId, role);
+    await updateUser(tx, userId, { role });
     changes.push({ action: 'user.role', subject: userId, details: { role, issuer } });
   }
   const actor = { ...origin, userId: automaticActor, tokenId: null, sessionId: null };
@@ -78,7 +78,7 @@ async function leaveProjects(tx: Tx, userId: string, identity: Identity, now: nu
   for (const project of await listProjectsJoinedBy(tx, userId, issuer)) {
     if (memberships.some((each) => each.hpc === project.hpc && each.project === project.name)) continue;
     const member = await requireMember(tx, userId, project);
-    const left = { ...member, ...leaveByGroup(member, project.autoJoin), since: now };
+    const left = { ...member, ...leaveByGroup(member, project.autoJoin === 1), since: now };
     changes.push(await storeMember(tx, project, left, `no longer in a group at ${issuer}`));
   }
   return changes;

@@ -54,8 +54,9 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
         const project = {
           hpc,
           name,
-          autoJoin: autoJoin || index === 0,
-          grant: { timeSeconds: grant.timeSeconds, spaceBytes: grant.spaceKb * bytesPerKb },
+          autoJoin: Number(autoJoin || index === 0),
+          grantTimeSeconds: grant.timeSeconds,
+          grantSpaceBytes: grant.spaceKb * bytesPerKb,
           createdAt: now,
         };
         const existing = await findProject(tx, hpc, name);
@@ -75,7 +76,7 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
 export async function storeProject(tx: Tx, project: NewProject): Promise<number> {
   const id = await insertProject(tx, project);
   await resetGroupMemberships(tx);
-  const periodId = await insertPeriod(tx, id, project.createdAt, null);
+  const periodId = await insertPeriod(tx, { projectId: id, startsAt: project.createdAt });
   await ensurePool(tx, id, 'time', periodId);
   await ensurePool(tx, id, 'space');
   return id;
@@ -83,7 +84,7 @@ export async function storeProject(tx: Tx, project: NewProject): Promise<number>
 
 export async function joinAutoJoinProjects(tx: Tx, userId: string, now: number): Promise<void> {
   for (const project of await listProjects(tx)) {
-    if (!project.autoJoin || project.closedAt !== null) continue;
+    if (project.autoJoin === 0 || project.closedAt !== null) continue;
     await joinProject(tx, project, userId, automaticActor, now);
   }
 }
@@ -97,9 +98,9 @@ export async function joinProject(tx: Tx, project: ProjectRecord, userId: string
   await lockProject(tx, project.id);
   const note = { actor, reason: `default grant on joining ${project.name}`, at: now };
   for (const { id: periodId } of await listOpenPeriods(tx, project.id, now)) {
-    await createCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, project.grant.timeSeconds, note);
+    await createCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, project.grantTimeSeconds, note);
   }
-  await createCap(tx, { projectId: project.id, userId, resource: 'space' }, project.grant.spaceBytes, note);
+  await createCap(tx, { projectId: project.id, userId, resource: 'space' }, project.grantSpaceBytes, note);
   return true;
 }
 

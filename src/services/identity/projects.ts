@@ -35,14 +35,14 @@ export async function createProject(
   request: AdminRequest,
 ): Promise<Project> {
   requireSystem(deps.systems, hpc);
-  const { name, auto_join: autoJoin, grant_time_seconds: timeSeconds, grant_space_kb } = body;
+  const { name, auto_join: autoJoin, grant_time_seconds: grantTimeSeconds, grant_space_kb } = body;
   const action = { ...request, name: 'project.create', subject: `${hpc}/${name}`, details: body };
   const created = await executeAdminAction(deps, action, async (tx, createdAt) => {
     if ((await projects.findProject(tx, hpc, name)) !== undefined) {
       throw new BursarError('conflict', `${hpc} already has a project ${name}. Choose another name.`);
     }
-    const grant = { timeSeconds, spaceBytes: grant_space_kb * bytesPerKb };
-    const newProject = { hpc, name, autoJoin, grant, createdAt };
+    const grant = { grantTimeSeconds, grantSpaceBytes: grant_space_kb * bytesPerKb };
+    const newProject = { hpc, name, autoJoin: Number(autoJoin), ...grant, createdAt };
     const project = { ...newProject, id: await storeProject(tx, newProject), closedAt: null };
     if (autoJoin) {
       for (const userId of await listUserIds(tx))
@@ -103,9 +103,9 @@ function publicProject(project: projects.ProjectRecord): Project {
     id: project.id,
     project_hpc: publicSystemName(project.hpc),
     project_name: project.name,
-    auto_join: project.autoJoin,
-    grant_time_seconds: project.grant.timeSeconds,
-    grant_space_kb: project.grant.spaceBytes / bytesPerKb,
+    auto_join: project.autoJoin === 1,
+    grant_time_seconds: project.grantTimeSeconds,
+    grant_space_kb: project.grantSpaceBytes / bytesPerKb,
     created_at: toIsoTime(project.createdAt),
     closed_at: toIsoTimeOrNull(project.closedAt),
   };

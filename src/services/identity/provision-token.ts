@@ -5,7 +5,7 @@ import { inTransaction } from '../../store/database/transaction.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import type { TokenLimit } from '../../store/identity/tokens.ts';
 import { noLimit } from '../../store/identity/tokens.ts';
-import { findUser, listUserIds, setRole } from '../../store/identity/users.ts';
+import { findUser, listUserIds, updateUser } from '../../store/identity/users.ts';
 import { type ReadDeps, requireScope } from '../scope.ts';
 import type { Actor } from './actor.ts';
 import { commandLineActor } from './actor.ts';
@@ -54,7 +54,7 @@ export async function provisionToken(
     }
     if (newRole !== undefined) {
       await requireRoleDecidedHere(tx, providers, userId);
-      await setRole(tx, userId, newRole);
+      await updateUser(tx, userId, { role: newRole });
     }
     const record = (action: string, details: object) =>
       insertAudit(tx, { actor, action, subject: userId, details: { ...details, ...why }, at: now });

@@ -51,17 +51,21 @@ export async function readUser(
 
 /** Takes effect with the next request, on every instance, and ends open streams. Jobs of the user continue. */
 export async function disableUser(deps: UserDeps, change: UserChange): Promise<User> {
-  return await changeUser(deps, 'user.disable', change, {}, (tx) => store.setDisabled(tx, change.userId, deps.now()));
+  return await changeUser(deps, 'user.disable', change, {}, (tx) =>
+    store.updateUser(tx, change.userId, { disabledAt: deps.now() }),
+  );
 }
 
 export async function enableUser(deps: UserDeps, change: UserChange): Promise<User> {
-  return await changeUser(deps, 'user.enable', change, {}, (tx) => store.setDisabled(tx, change.userId, null));
+  return await changeUser(deps, 'user.enable', change, {}, (tx) =>
+    store.updateUser(tx, change.userId, { disabledAt: null }),
+  );
 }
 
 export async function setUserRole(deps: UserDeps, change: UserChange, role: SiteRole): Promise<User> {
   return await changeUser(deps, 'user.role', change, { role }, async (tx) => {
     await requireRoleDecidedHere(tx, deps.providers, change.userId);
-    await store.setRole(tx, change.userId, role);
+    await store.updateUser(tx, change.userId, { role });
   });
 }
 

@@ -2,7 +2,7 @@ import { publicSystem, type SystemFields } from '../../contract/system.ts';
 import { publicDetails, type StorageProblem, withDelayedJobs } from '../../domain/systems/health.ts';
 import type { Isolation } from '../../domain/systems/isolation.ts';
 import { countDelayedJobs } from '../../store/systems/backlog.ts';
-import { countUnfinishedJobs, listSystems, type SystemRecord, setSystemPause } from '../../store/systems/systems.ts';
+import { countUnfinishedJobs, listSystems, type SystemRecord, updateSystem } from '../../store/systems/systems.ts';
 import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
 import { type CommonDeps, requireSystem } from '../scope.ts';
 
@@ -52,7 +52,7 @@ export async function setPaused(
   requireSystem(deps.systems, hpc);
   const action = { ...request, name: isPaused ? 'system.pause' : 'system.resume', subject: hpc, details: { reason } };
   return await executeAdminAction(deps, action, async (tx, at) => {
-    await setSystemPause(tx, hpc, isPaused ? { at, reason } : null);
+    await updateSystem(tx, hpc, { pausedAt: isPaused ? at : null, pauseReason: isPaused ? reason : null });
     return await readSystems({ ...deps, db: tx }, 'operators', hpc);
   });
 }

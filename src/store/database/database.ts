@@ -3,19 +3,14 @@ import { sql } from 'kysely';
 import { type PostgresAddress, parseDatabaseUrl } from '../../config/database-url.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { type DatabaseObserver, type Db, noObserver } from './handle.ts';
-import { applyMigrations, listMigrations } from './migrations.ts';
+import { listMigrations, migrate } from './migrations.ts';
 import { openPostgres, type PostgresSettings } from './postgres.ts';
 import { requireExpectedSchema } from './schema-check.ts';
 import { openSqlite } from './sqlite.ts';
 
-export interface DatabaseSettings {
+/** All but the URL applies to PostgreSQL. Default: one connection, and `defaultTimeouts`. */
+export interface DatabaseSettings extends Partial<Omit<PostgresSettings, 'address'>> {
   url: string;
-  /** The rest applies to PostgreSQL. Maximum number of connections; default 1. */
-  connections?: number;
-  /** To connect, or to wait for a free connection. */
-  connectTimeoutMs?: number;
-  /** Of one statement, waits for locks included. 0 for no limit. */
-  statementTimeoutMs?: number;
 }
 
 export const defaultTimeouts = { connectTimeoutMs: 10_000, statementTimeoutMs: 30_000 };
@@ -30,7 +25,7 @@ export async function openDatabase(
   try {
     await checkServer(db, settings.url);
     if ((await listMigrations(db)).pending.length > 0) await migrateDatabase(settings, dataFolder);
-    await requireExpectedSchema(db);
+    else await requireExpectedSchema(db);
     return db;
   } catch (error) {
     await db.destroy();
@@ -40,12 +35,8 @@ export async function openDatabase(
 
 /** A migration may change every row of a large table, so its statements have no time limit. */
 async function migrateDatabase(settings: DatabaseSettings, dataFolder: string): Promise<void> {
-  const db = connectDatabase({ ...settings, statementTimeoutMs: 0 }, dataFolder);
-  try {
-    await applyMigrations(db);
-  } finally {
-    await db.destroy();
-  }
+  await using db = connectDatabase({ ...settings, statementTimeoutMs: 0 }, dataFolder);
+  await migrate(db);
 }
 
 /** Opens the database without migrating it. PostgreSQL is contacted by the first query. */

@@ -32,12 +32,8 @@ const maxGroupSize = 64;
 /** SQLite stores `user_version` in 32 bits, with a sign. Bursar does not use it otherwise. */
 const maxUserVersion = 2 ** 31;
 
-interface Group {
-  size: number;
-  ended: Promise<void>;
-  resolve(): void;
-  reject(error: unknown): void;
-}
+/** The promise is settled when the group has ended. */
+type Group = PromiseWithResolvers<void> & { size: number };
 
 /**
  * Group commit: syncing the disk costs more than most transactions, so transactions that arrive together become one
@@ -73,10 +69,9 @@ export function createGroupWriter(database: Database, observer: DatabaseObserver
   function openGroup(): Group {
     beginImmediate();
     if (diskFailure !== undefined) overwriteFailedCommit();
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    current = { size: 0, ...Promise.withResolvers<void>() };
     // Members await this promise and handle its rejection. A group without waiting members must not end the process.
-    promise.catch(() => undefined);
-    current = { size: 0, ended: promise, resolve, reject };
+    current.promise.catch(() => undefined);
     commitWhenQuiet(current, 0);
     return current;
   }
@@ -141,8 +136,7 @@ export function createGroupWriter(database: Database, observer: DatabaseObserver
   }
 
   function rememberDiskFailure(error: unknown): void {
-    const isOfDisk = error instanceof BursarError && error.code !== 'unavailable';
-    if (isOfDisk) diskFailure = error;
+    if (error instanceof BursarError && error.code !== 'unavailable') diskFailure = error;
   }
 
   return {
@@ -158,7 +152,7 @@ export function createGroupWriter(database: Database, observer: DatabaseObserver
           }
           if (group.size >= maxGroupSize) commit();
           unlock();
-          await group.ended;
+          await group.promise;
         };
         const undoSavepoint = () => {
           rollbackSavepoint();
@@ -173,7 +167,7 @@ export function createGroupWriter(database: Database, observer: DatabaseObserver
     },
 
     run(statement) {
-      // Outside of a transaction each statement would be committed on its own.
+      // Outside a transaction each statement would be committed on its own.
       if (!database.inTransaction) throw groupError;
       try {
         return withBursarErrors(statement);

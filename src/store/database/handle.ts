@@ -10,19 +10,15 @@ export interface Backend {
   run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>): Promise<readonly Row[]>;
   /** Opens a connection for reads in a transaction. On SQLite other transactions lock the database for writing. */
   openReader?(): Db;
-  /** The connections of the pool. Undefined on SQLite, which has none, and before the first query. */
-  poolStatus?(): PoolStatus | undefined;
+  /**
+   * The connections of the pool, and the number of operations that wait for one. Undefined on SQLite, which has no pool, and
+   * before the first query.
+   */
+  poolStatus?(): { idle: number; busy: number; waiting: number } | undefined;
   /** The error of the last write that the disk refused. Undefined when the database could be written since. */
   lastWriteFailure(): BursarError | undefined;
   /** Writes, after a failure, to find out whether the database can be written again. Throws if not. */
   probeWrite(handle: Kysely<Tables>): Promise<void>;
-}
-
-export interface PoolStatus {
-  idle: number;
-  busy: number;
-  /** Operations that wait for a connection. */
-  waiting: number;
 }
 
 /** A handle for queries: the database or, inside a transaction, the transaction only. */

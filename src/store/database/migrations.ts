@@ -35,8 +35,10 @@ export async function getSchemaStatus(db: Db): Promise<SchemaStatus> {
 
 /** Reads the table of Kysely itself: Kysely would first read the columns of all tables, at every start. */
 export async function listMigrations(db: Db): Promise<{ applied: string[]; pending: string[] }> {
-  const known = Object.keys(createMigrations(db.backend.dialect));
-  if (!(await db.backend.dialect.hasTable(db, 'kysely_migration'))) return { applied: [], pending: known };
+  const { dialect } = db.backend;
+  const known = Object.keys(createMigrations(dialect));
+  const tables = await sql.raw(dialect.migrationTable).execute(db);
+  if (tables.rows.length === 0) return { applied: [], pending: known };
   const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db);
   const unknown = rows.find(({ name }) => !known.includes(name));
   if (unknown !== undefined) {
@@ -52,16 +54,12 @@ export async function listMigrations(db: Db): Promise<{ applied: string[]; pendi
 
 /**
  * Migrates the schema to the latest version and checks the result, because an earlier version may have applied other
- * migrations under the same names. `npm run docs` updates the expected schema after a migration was added.
+ * migrations under the same names. Other instances that start meanwhile wait. `npm run docs` updates the expected schema after a migration was added.
  */
 export async function migrate(db: Db): Promise<void> {
-  await applyMigrations(db);
+  if ((await listMigrations(db)).pending.length > 0) {
+    const { error } = await createMigrator(db).migrateToLatest();
+    if (error !== undefined) throw error;
+  }
   await requireExpectedSchema(db);
-}
-
-/** Applies the pending migrations. Other instances that start meanwhile wait. */
-export async function applyMigrations(db: Db): Promise<void> {
-  if ((await listMigrations(db)).pending.length === 0) return;
-  const { error } = await createMigrator(db).migrateToLatest();
-  if (error !== undefined) throw error;
 }

@@ -62,7 +62,10 @@ export async function openPgNotify(db: Db, settings: DatabaseSettings): Promise<
     flushTimer = undefined;
     const notifications = [...queued];
     queued.clear();
-    await sendNotifications(db, notifications, senderId).catch(() => undefined);
+    for (const chunk of chunks(notifications)) {
+      const calls = chunk.map((notification) => sql`pg_notify(${channel}, ${`${senderId} ${notification}`})`);
+      await sql`select ${sql.join(calls)}`.execute(db).catch(() => undefined);
+    }
   }
 
   let listening = listen();
@@ -84,13 +87,4 @@ export async function openPgNotify(db: Db, settings: DatabaseSettings): Promise<
       await client?.end().catch(() => undefined);
     },
   };
-}
-
-/** Sends notifications (`topic name`) to all other instances. SQLite has a single instance, so there it does nothing. */
-export async function sendNotifications(db: Db, notifications: readonly string[], senderId = '-'): Promise<void> {
-  if (db.backend.dialect.name !== 'postgres') return;
-  for (const chunk of chunks(notifications)) {
-    const calls = chunk.map((notification) => sql`pg_notify(${channel}, ${`${senderId} ${notification}`})`);
-    await sql`select ${sql.join(calls)}`.execute(db);
-  }
 }

@@ -21,13 +21,14 @@ export interface PostgresSettings {
   address: PostgresAddress;
   /** The size of the pool. */
   connections: number;
+  /** To connect, or to wait for a free connection. */
   connectTimeoutMs: number;
-  /** 0 for no limit. */
+  /** Of one statement, waits for locks included. 0 for no limit. */
   statementTimeoutMs: number;
 }
 
 /** For people who read the list of connections. */
-export const processName = `bursar ${hostname()} ${process.pid}`.slice(0, 63);
+const processName = `bursar ${hostname()} ${process.pid}`.slice(0, 63);
 
 /** Added to the server's own time limit: the client gives up later, in case the server is gone. */
 const networkGraceMs = 5000;
@@ -35,28 +36,18 @@ const networkGraceMs = 5000;
 /** Between two statements a transaction waits only for the network. */
 const maxIdleInTransactionMs = 5000;
 
-/** Names of prepared statements by their SQL. The server parses a named statement once for each connection. */
-type StatementNames = Map<string, string>;
-
-/** The error of the last write that failed because the disk of the server was full. */
-interface DiskFailure {
-  last: BursarError | undefined;
-}
-
 export function openPostgres(settings: PostgresSettings, observer: DatabaseObserver = noObserver): Db {
-  const names: StatementNames = new Map();
-  const diskFailure: DiskFailure = { last: undefined };
+  const context: ClientContext = { names: new Map(), diskFailure: undefined, observer };
   let openPool: Pg.Pool | undefined;
   const pool = async () => {
-    const { pool: created, Client } = await createPgPool(settings);
-    openPool = created;
-    return toKyselyPool(created, Client, (client) => wrapClient(client, { names, diskFailure, observer }), observer);
+    openPool = await createPgPool(settings);
+    return toKyselyPool(openPool, context);
   };
   const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }), plugins: [columnNames] });
   const backend = {
     dialect: postgresDialect,
     async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
-      if (!names.has(query.sql)) names.set(query.sql, `bursar_${names.size + 1}`);
+      if (!context.names.has(query.sql)) context.names.set(query.sql, `bursar_${context.names.size + 1}`);
       return (await handle.executeQuery(query)).rows;
     },
     poolStatus() {
@@ -64,16 +55,25 @@ export function openPostgres(settings: PostgresSettings, observer: DatabaseObser
       const { totalCount, idleCount: idle, waitingCount: waiting } = openPool;
       return { idle, busy: totalCount - idle, waiting };
     },
-    lastWriteFailure: () => diskFailure.last,
+    lastWriteFailure: () => context.diskFailure,
     async probeWrite(handle: Kysely<Tables>) {
       // Other writes may fit into the files as they are. A new table needs space on the disk.
       const probe = sql`create temporary table storage_probe on commit drop as
         select repeat('x', 1000) as filler from generate_series(1, 64)`;
       await handle.transaction().execute((transaction) => probe.execute(transaction));
-      diskFailure.last = undefined;
+      context.diskFailure = undefined;
     },
   };
   return Object.assign(kysely, { backend });
+}
+
+/** Shared by the connections of a pool. */
+interface ClientContext {
+  /** Names of prepared statements by their SQL. The server parses a named statement once for each connection. */
+  names: Map<string, string>;
+  /** The error of the last write that failed because the disk of the server was full. */
+  diskFailure: BursarError | undefined;
+  observer: DatabaseObserver;
 }
 
 /** A single connection outside the pool, for LISTEN. The caller ends it. */
@@ -87,34 +87,28 @@ export async function openClient(settings: PostgresSettings): Promise<Pg.Client>
 }
 
 /** Kysely calls this at the first query, so that SQLite sites never load the driver. */
-async function createPgPool(settings: PostgresSettings): Promise<{ pool: Pg.Pool; Client: typeof Pg.Client }> {
+async function createPgPool(settings: PostgresSettings): Promise<Pg.Pool> {
   const { default: pg } = await import('pg');
   const pool = new pg.Pool(poolConfig(settings, pg));
   // The pool has already dropped an idle connection that failed. An unhandled `error` would end the process.
   pool.on('error', () => undefined);
   // A connection in use: its current or next query fails and reports the error.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  return { pool, Client: pg.Client };
+  return pool;
 }
 
-function toKyselyPool(
-  pool: Pg.Pool,
-  Client: typeof Pg.Client,
-  wrap: (client: Pg.PoolClient) => PostgresPoolClient,
-  observer: DatabaseObserver,
-): PostgresPool {
+function toKyselyPool(pool: Pg.Pool, context: ClientContext): PostgresPool {
   return {
-    Client: Client as unknown as NonNullable<PostgresPool['Client']>,
     options: pool.options,
     end: () => pool.end(),
     connect: async () => {
       const startedAt = performance.now();
       try {
-        return wrap(await pool.connect());
+        return wrapClient(await pool.connect(), context);
       } catch (error) {
         throw toBursarError(error);
       } finally {
-        observer.onOperation('acquire', performance.now() - startedAt);
+        context.observer.onOperation('acquire', performance.now() - startedAt);
       }
     },
   };
@@ -122,15 +116,8 @@ function toKyselyPool(
 
 function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): Pg.PoolConfig {
   const { host, port, user, password, database } = address;
-  const timeouts =
-    settings.statementTimeoutMs === 0
-      ? {}
-      : {
-          statement_timeout: settings.statementTimeoutMs,
-          // An instance that is stopped in the middle of a transaction must not keep its locks.
-          idle_in_transaction_session_timeout: maxIdleInTransactionMs,
-          query_timeout: settings.statementTimeoutMs + networkGraceMs,
-        };
+  // 0 for no limit.
+  const unlessUnlimited = (ms: number) => (settings.statementTimeoutMs === 0 ? 0 : ms);
   return {
     host,
     port,
@@ -145,7 +132,10 @@ function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): 
     application_name: processName,
     // The server notices soon when the machine of an instance is gone, and frees its locks.
     options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
-    ...timeouts,
+    statement_timeout: settings.statementTimeoutMs,
+    // An instance that is stopped in the middle of a transaction must not keep its locks.
+    idle_in_transaction_session_timeout: unlessUnlimited(maxIdleInTransactionMs),
+    query_timeout: unlessUnlimited(settings.statementTimeoutMs + networkGraceMs),
     types: { getTypeParser: (type, format) => numberParser(type) ?? pg.types.getTypeParser(type, format) },
   };
 }
@@ -170,20 +160,14 @@ function readCertificates(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (cause) {
-    throw new BursarError('invalid_config', `Cannot read sslrootcert of database.url: ${(cause as Error).message}`, {
-      cause,
-    });
+    const message = `Cannot read sslrootcert of database.url: ${(cause as Error).message}`;
+    throw new BursarError('invalid_config', message, { cause });
   }
 }
 
-interface ClientContext {
-  names: StatementNames;
-  diskFailure: DiskFailure;
-  observer: DatabaseObserver;
-}
-
 /** Translates errors into Bursar's, and keeps a lost connection from going back to the pool. */
-function wrapClient(client: Pg.PoolClient, { names, diskFailure, observer }: ClientContext): PostgresPoolClient {
+function wrapClient(client: Pg.PoolClient, context: ClientContext): PostgresPoolClient {
+  const { names, observer } = context;
   let isLost = false;
   let transactionStartedAt: number | undefined;
 
@@ -207,9 +191,10 @@ function wrapClient(client: Pg.PoolClient, { names, diskFailure, observer }: Cli
       const config = { text, values: [...values], ...(name === undefined ? {} : { name }) };
       return (await client.query(config)) as PostgresQueryResult<unknown>;
     } catch (error) {
-      isLost ||= isConnectionLost(error);
+      isLost ||= !isOrdinaryError(error);
       const translated = toBursarError(error);
-      if (translated instanceof BursarError && translated.code === 'storage_unavailable') diskFailure.last = translated;
+      if (translated instanceof BursarError && translated.code === 'storage_unavailable')
+        context.diskFailure = translated;
       throw translated;
     } finally {
       observe(text, startedAt);
@@ -235,28 +220,24 @@ const diskFull = '53100';
 /** A character that the encoding of the database lacks: the only one in UTF-8 is NUL. */
 const invalidCharacter = '22021';
 
-/** Whether the connection is lost or in an unknown state. It stays usable after an ordinary error of the server. */
-function isConnectionLost(error: unknown): boolean {
-  return !isServerError(error) || error.severity === 'FATAL' || error.severity === 'PANIC';
+/** Whether the connection stays usable after an error. Otherwise it is lost or in an unknown state. */
+function isOrdinaryError(error: unknown): error is ServerError {
+  const { severity, code } = error as Partial<ServerError>;
+  return typeof code === 'string' && typeof severity === 'string' && severity !== 'FATAL' && severity !== 'PANIC';
 }
 
 /** Turns transient errors into `database_unavailable` and leaves unknown ones unchanged. */
 function toBursarError(error: unknown): unknown {
   if (error instanceof BursarError) return error;
-  if (isServerError(error) && error.code === invalidCharacter) {
-    const message = 'A text contains a NUL character, which cannot be stored. Remove it.';
-    return new BursarError('bad_request', message, { cause: error });
+  if (isOrdinaryError(error)) {
+    if (error.code === invalidCharacter) {
+      const message = 'A text contains a NUL character, which cannot be stored. Remove it.';
+      return new BursarError('bad_request', message, { cause: error });
+    }
+    // The server has rolled the transaction back. If it cannot write even that, it closes the connection.
+    if (error.code === diskFull) return storageUnavailable(diskFull, error);
+    if (!transientCodes.some((code) => error.code.startsWith(code))) return error;
   }
-  // The server has rolled the transaction back. If it cannot write even that, it closes the connection.
-  if (!isConnectionLost(error) && (error as ServerError).code === diskFull) return storageUnavailable(diskFull, error);
-  const isTransient =
-    isConnectionLost(error) || transientCodes.some((code) => (error as ServerError).code.startsWith(code));
-  if (!isTransient) return error;
   const message = 'The database is unreachable or too slow. Try again in a moment.';
   return new BursarError('database_unavailable', message, { cause: error, transient: true });
-}
-
-function isServerError(error: unknown): error is ServerError {
-  const { severity, code } = error as Partial<ServerError>;
-  return typeof severity === 'string' && typeof code === 'string';
 }

@@ -26,55 +26,34 @@ class ColumnNames extends CamelCasePlugin {
 export const columnNames = new ColumnNames();
 
 /** Stands in a query for a value that is given when the query runs. */
-class Placeholder<Values> {
-  readonly read: (values: Values) => unknown;
+class Placeholder {
+  readonly name: string;
 
-  constructor(read: (values: Values) => unknown) {
-    this.read = read;
+  constructor(name: string) {
+    this.name = name;
   }
 }
 
 /** Makes a placeholder for a named parameter. */
 export type Param<Values> = <Name extends keyof Values & string>(name: Name) => Required<Values>[Name];
 
-/** Makes a placeholder for the value that `read` returns. */
-export type MakePlaceholder<Values> = (read: (values: Values) => unknown) => unknown;
-
-type Build<Values, Row> = (db: Db, param: Param<Values>, makePlaceholder: MakePlaceholder<Values>) => Compilable<Row>;
-export type PreparedQuery<Values, Row> = (db: Db, values: Values) => Promise<readonly Row[]>;
-
-interface Compiled<Values, Row> {
-  query: CompiledQuery<Row>;
-  parameterReaders: readonly ((values: Values) => unknown)[];
-}
-
 /** Compiles a query once for each dialect. Compiling takes longer than running most of the queries that requests need. */
-export function prepareQuery<Values extends object, Row>(build: Build<Values, Row>): PreparedQuery<Values, Row> {
-  const byDialect = new Map<Dialect, Compiled<Values, Row>>();
-
-  function compile(db: Db): Compiled<Values, Row> {
-    const makePlaceholder: MakePlaceholder<Values> = (read) => new Placeholder(read);
-    const param: Param<Values> = (name) => makePlaceholder((values) => values[name]) as never;
-    const query = build(db, param, makePlaceholder).compile();
-    const parameterReaders = query.parameters.map((value) =>
-      value instanceof Placeholder ? (value.read as (values: Values) => unknown) : () => value,
+export function prepareQuery<Values extends object, Row>(build: (db: Db, param: Param<Values>) => Compilable<Row>) {
+  const byDialect = new Map<Dialect, CompiledQuery<Row>>();
+  return (db: Db, values: Values): Promise<readonly Row[]> => {
+    const { dialect } = db.backend;
+    const query = byDialect.get(dialect) ?? build(db, (name) => new Placeholder(name) as never).compile();
+    byDialect.set(dialect, query);
+    const parameters = query.parameters.map((value) =>
+      value instanceof Placeholder ? values[value.name as keyof Values] : value,
     );
-    const compiled = { query, parameterReaders };
-    byDialect.set(db.backend.dialect, compiled);
-    return compiled;
-  }
-
-  return (db, values) => {
-    const { query, parameterReaders } = byDialect.get(db.backend.dialect) ?? compile(db);
-    return db.backend.run(db, { ...query, parameters: parameterReaders.map((read) => read(values)) });
+    return db.backend.run(db, { ...query, parameters });
   };
 }
 
 /** Prepares one query for each shape, such as the set of filters in use, when that shape is first needed. */
-export function prepareByShape<Shape extends string | number, Query>(
-  prepare: (shape: Shape) => Query,
-): (shape: Shape) => Query {
-  const queries = new Map<Shape, Query>();
+export function prepareByShape<Query>(prepare: (shape: string) => Query): (shape: string) => Query {
+  const queries = new Map<string, Query>();
   return (shape) => {
     const query = queries.get(shape) ?? prepare(shape);
     queries.set(shape, query);
@@ -83,7 +62,6 @@ export function prepareByShape<Shape extends string | number, Query>(
 }
 
 type RowsByTable = { readonly [Table in keyof Tables]?: readonly NewRow<Table>[] };
-type Values = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>;
 
 /** The rows of one table in an insert. All of them have the same columns. */
 interface InsertShape {
@@ -92,23 +70,28 @@ interface InsertShape {
   count: number;
 }
 
+/** The name of the parameter for one value of an insert. */
+const parameterName = (table: string, index: number, column: string) => `${table}.${index}.${column}`;
+
 /** Inserts rows into several tables, by one statement if the database can do that. */
 export async function insertRows(tx: Tx, rowsByTable: RowsByTable): Promise<void> {
-  const values = rowsByTable as Values;
-  const shapes = Object.entries(values).flatMap(([table, rows]) =>
-    rows[0] === undefined ? [] : [{ table, columns: Object.keys(rows[0]), count: rows.length }],
-  );
+  const values: Record<string, unknown> = {};
+  const shapes = Object.entries(rowsByTable).flatMap(([table, rows]) => {
+    for (const [index, row] of rows.entries())
+      for (const [column, value] of Object.entries(row)) values[parameterName(table, index, column)] = value;
+    return rows[0] === undefined ? [] : [{ table, columns: Object.keys(rows[0]), count: rows.length }];
+  });
   const statements = tx.backend.dialect.insertsIntoSeveralTables ? [shapes] : shapes.map((shape) => [shape]);
   for (const statement of statements) await prepareInsert(JSON.stringify(statement))(tx, values);
 }
 
 /** Prepares `with insert_jobs as (insert …) insert …`. */
-const prepareInsert = prepareByShape((text: string) => {
-  const [last, ...others] = JSON.parse(text) as [InsertShape, ...InsertShape[]];
-  return prepareQuery((db, _param: Param<Values>, makePlaceholder: MakePlaceholder<Values>) => {
+const prepareInsert = prepareByShape((text: string) =>
+  prepareQuery((db, param: Param<Record<string, unknown>>) => {
+    const [last, ...others] = JSON.parse(text) as [InsertShape, ...InsertShape[]];
     const insert = (creator: QueryCreator<Tables>, { table, columns, count }: InsertShape) => {
       const toRow = (_: unknown, index: number) =>
-        Object.fromEntries(columns.map((name) => [name, makePlaceholder((rows) => rows[table]?.[index]?.[name])]));
+        Object.fromEntries(columns.map((column) => [column, param(parameterName(table, index, column))]));
       return creator.insertInto(table).values(Array.from({ length: count }, toRow) as never);
     };
     const creator = others.reduce<QueryCreator<Tables>>(
@@ -116,5 +99,5 @@ const prepareInsert = prepareByShape((text: string) => {
       db,
     );
     return insert(creator, last);
-  });
-});
+  }),
+);

@@ -13,16 +13,13 @@ export async function describeSchema(db: Db): Promise<Schema> {
   return Object.fromEntries(rows.map(({ object, definition }) => [object, definition]).sort());
 }
 
-/** How the schema differs from the one that the migrations of this version produce. Empty if it is as expected. */
-export async function findSchemaDifferences(db: Db): Promise<string[]> {
-  return compareSchemas(expectedSchema, await describeSchema(db));
-}
-
 /**
- * Reports what is missing or different. Additions of an operator or of a newer version, such as an index, do no harm,
- * except a column that every new row would have to fill.
+ * How the schema differs from the one that the migrations of this version produce: missing or different objects. Additions of
+ * an operator or of a newer version, such as an index, do no harm, except a column that every new row would have to fill.
  */
-function compareSchemas(expected: Schema, actual: Schema): string[] {
+export async function findSchemaDifferences(db: Db): Promise<string[]> {
+  const expected: Schema = expectedSchema;
+  const actual = await describeSchema(db);
   const changed = Object.entries(expected).flatMap(([object, definition]) => {
     const found = actual[object];
     if (found === undefined) return [`${object} is missing`];

@@ -10,6 +10,7 @@ import {
   Kysely,
   type QueryResult,
   RawNode,
+  type SelectModifierNode,
   SelectQueryNode,
   SqliteAdapter,
   SqliteDialect,
@@ -20,61 +21,58 @@ import {
 import { LRUCache } from 'lru-cache';
 import { BursarError } from '../../domain/errors.ts';
 import { sqliteDialect } from './dialect.ts';
-import { createGroupWriter, type GroupMember, type GroupWriter, withBursarErrors } from './group-commit.ts';
+import { createGroupWriter, type GroupMember, withBursarErrors } from './group-commit.ts';
 import { type Backend, type DatabaseObserver, type Db, noObserver } from './handle.ts';
 import { columnNames } from './prepared.ts';
 import type { Tables } from './tables.ts';
 
-type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryResult<unknown>;
+/** How long a statement waits for a lock of another process. */
+const lockTimeoutMs = 10_000;
 
-/** Two connections to one file. */
-interface Connections {
-  writer: Database;
-  reader: Database;
-  groups: GroupWriter;
-  /** Runs a statement on the reader, which sees only committed data. */
-  read: RunStatement;
-  /** Runs a statement in the open transaction of the writer. */
-  write: RunStatement;
-  /** Runs a statement on the writer outside a transaction. */
-  writeOutsideTransaction: RunStatement;
-  observer: DatabaseObserver;
-}
+type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryResult<unknown>;
 
 /** Opens a SQLite file, and creates it where there is none. Several processes may have it open. */
 export function openSqlite(file: string, observer: DatabaseObserver = noObserver): Db {
-  const { writer, reader } = openFile(file);
-  const runOnReader = statementRunner(reader);
-  const runOnWriter = statementRunner(writer);
-  const groups = createGroupWriter(writer, observer);
-  const connections: Connections = {
-    writer,
-    reader,
-    groups,
-    read: (query) => {
-      const startedAt = performance.now();
-      const result = withBursarErrors(() => runOnReader(query));
-      observer.onOperation('statement', performance.now() - startedAt);
-      return result;
-    },
-    write: (query) => groups.run(() => runOnWriter(query)),
-    writeOutsideTransaction: runOnWriter,
-    observer,
-  };
+  const connections = openConnections(file, observer);
   const dialect = {
     createAdapter: () => new ConcurrentAdapter(),
     createDriver: () => createDriver(connections),
     createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
-    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createQueryCompiler: () => new Compiler(),
   };
   const kysely = new Kysely<Tables>({ dialect, plugins: [columnNames] });
   return Object.assign(kysely, { backend: { ...sqliteBackend(connections), openReader: () => openReader(file) } });
 }
 
+type Connections = ReturnType<typeof openConnections>;
+
+/** Opens two connections to one file. */
+function openConnections(file: string, observer: DatabaseObserver) {
+  const { writer, reader } = openFile(file);
+  const runOnReader = statementRunner(reader);
+  const runOnWriter = statementRunner(writer);
+  const groups = createGroupWriter(writer, observer);
+  /** Runs a statement on the reader, which sees only committed data. */
+  const read: RunStatement = (query) => {
+    const startedAt = performance.now();
+    const result = withBursarErrors(() => runOnReader(query));
+    observer.onOperation('statement', performance.now() - startedAt);
+    return result;
+  };
+  /** Runs a statement in the open transaction of the writer. */
+  const write: RunStatement = (query) => groups.run(() => runOnWriter(query));
+  const writeOutsideTransaction = (query: CompiledQuery) => groups.runOutsideTransaction(() => runOnWriter(query));
+  const close = () => {
+    groups.close();
+    reader.close();
+    writer.close();
+  };
+  return { groups, observer, read, write, writeOutsideTransaction, close };
+}
+
 /** Opens a connection that only reads, with the transactions of SQLite: each sees the database as of its first read. */
 function openReader(file: string): Db {
-  const database = new Sqlite(file, { readonly: true });
-  database.pragma('busy_timeout = 10000');
+  const database = new Sqlite(file, { readonly: true, timeout: lockTimeoutMs });
   const kysely = new Kysely<Tables>({ dialect: new SqliteDialect({ database }), plugins: [columnNames] });
   const backend: Backend = {
     dialect: sqliteDialect,
@@ -88,7 +86,7 @@ function openReader(file: string): Db {
 function openFile(file: string): { writer: Database; reader: Database } {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    const writer = new Sqlite(file);
+    const writer = new Sqlite(file, { timeout: lockTimeoutMs });
     makePrivate(file);
     writer.pragma('journal_mode = WAL');
     // Without FULL, WAL mode does not sync at commit: a 201 could be lost with the power.
@@ -98,10 +96,7 @@ function openFile(file: string): { writer: Database; reader: Database } {
     writer.pragma('foreign_keys = ON');
     // Otherwise every savepoint creates and removes a temporary file.
     writer.pragma('temp_store = MEMORY');
-    writer.pragma('busy_timeout = 10000');
-    const reader = new Sqlite(file, { readonly: true });
-    reader.pragma('busy_timeout = 10000');
-    return { writer, reader };
+    return { writer, reader: new Sqlite(file, { readonly: true, timeout: lockTimeoutMs }) };
   } catch (cause) {
     if (cause instanceof BursarError) throw cause;
     throw new BursarError(
@@ -154,78 +149,83 @@ class ConcurrentAdapter extends SqliteAdapter {
   }
 }
 
+/** Omits row locks such as `for update`: a transaction of SQLite locks the whole database. */
+class Compiler extends SqliteQueryCompiler {
+  protected override visitSelectModifier(node: SelectModifierNode): void {
+    if (node.modifier === 'Distinct') super.visitSelectModifier(node);
+  }
+}
+
 /** The writer runs transactions and single writes, several to a commit. The reader never waits for a transaction. */
 function createDriver(connections: Connections): Driver {
   return {
     init: async () => undefined,
-    acquireConnection: async () => new ReaderWriterConnection(connections),
+    acquireConnection: async () => createConnection(connections),
     releaseConnection: async () => undefined,
-    beginTransaction: (connection) => (connection as ReaderWriterConnection).begin(),
-    commitTransaction: (connection) => (connection as ReaderWriterConnection).end('commit'),
-    rollbackTransaction: (connection) => (connection as ReaderWriterConnection).end('rollback'),
-    async destroy() {
-      connections.groups.close();
-      connections.reader.close();
-      connections.writer.close();
-    },
+    beginTransaction: (connection) => (connection as Connection).begin(),
+    commitTransaction: (connection) => (connection as Connection).end('commit'),
+    rollbackTransaction: (connection) => (connection as Connection).end('rollback'),
+    destroy: async () => connections.close(),
   };
 }
 
-class ReaderWriterConnection implements DatabaseConnection {
-  readonly #connections: Connections;
-  /** Set while this connection is in a transaction. */
-  #member: GroupMember | undefined;
-  #beganAt = 0;
+interface Connection extends DatabaseConnection {
+  begin(): Promise<void>;
+  /** After a commit that failed there is nothing left to roll back. */
+  end(how: 'commit' | 'rollback'): Promise<void>;
+}
 
-  constructor(connections: Connections) {
-    this.#connections = connections;
+function createConnection({ groups, observer, read, write, writeOutsideTransaction }: Connections): Connection {
+  /** Set while this connection is in a transaction. */
+  let member: GroupMember | undefined;
+  let beganAt = 0;
+
+  async function begin(): Promise<void> {
+    const startedAt = performance.now();
+    member = await groups.begin();
+    beganAt = performance.now();
+    observer.onOperation('acquire', beganAt - startedAt);
   }
 
-  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { read, write, writeOutsideTransaction, groups } = this.#connections;
-    if (this.#member !== undefined) return write(query) as QueryResult<R>;
-    if (isSelect(query)) return read(query) as QueryResult<R>;
-    if (!changesRows(query))
-      return (await groups.runOutsideTransaction(() => writeOutsideTransaction(query))) as QueryResult<R>;
-    await this.begin();
+  async function end(how: 'commit' | 'rollback'): Promise<void> {
+    const ending = member;
+    member = undefined;
+    if (ending === undefined) return;
     try {
-      const result = write(query) as QueryResult<R>;
-      await this.end('commit');
+      await ending[how]();
+    } finally {
+      observer.onOperation('transaction', performance.now() - beganAt);
+    }
+  }
+
+  async function executeQuery(query: CompiledQuery): Promise<QueryResult<unknown>> {
+    if (member !== undefined) return write(query);
+    if (isSelect(query)) return read(query);
+    if (!changesRows(query)) return await writeOutsideTransaction(query);
+    await begin();
+    try {
+      const result = write(query);
+      await end('commit');
       return result;
     } catch (error) {
-      await this.end('rollback');
+      await end('rollback');
       throw error;
     }
   }
 
-  streamQuery(): never {
+  function streamQuery(): never {
     throw new Error('queries are not streamed');
   }
 
-  async begin(): Promise<void> {
-    const { groups, observer } = this.#connections;
-    const startedAt = performance.now();
-    this.#member = await groups.begin();
-    this.#beganAt = performance.now();
-    observer.onOperation('acquire', this.#beganAt - startedAt);
-  }
-
-  /** After a commit that failed there is nothing left to roll back. */
-  async end(how: 'commit' | 'rollback'): Promise<void> {
-    const member = this.#member;
-    this.#member = undefined;
-    if (member === undefined) return;
-    try {
-      await member[how]();
-    } finally {
-      this.#connections.observer.onOperation('transaction', performance.now() - this.#beganAt);
-    }
-  }
+  return { begin, end, executeQuery: executeQuery as Connection['executeQuery'], streamQuery };
 }
 
-/** Also one that is written as text: on the writer it would wait for transactions, and end the group of the next commit. */
+/**
+ * A query that is written as SQL counts too: on the writer it would wait for transactions, and end the group of the next
+ * commit. No SQL of Bursar that begins with `with` writes.
+ */
 function isSelect({ query, sql }: CompiledQuery): boolean {
-  return SelectQueryNode.is(query) || (RawNode.is(query) && /^\s*(select|with recursive)\b/i.test(sql));
+  return SelectQueryNode.is(query) || (RawNode.is(query) && /^\s*(select|with)\b/i.test(sql));
 }
 
 /** Other statements, such as `vacuum`, cannot run in a transaction. */

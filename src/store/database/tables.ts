@@ -1,10 +1,11 @@
 import type { Generated, Insertable, Selectable } from 'kysely';
+import type { AccountBalance, Movement } from '../../domain/accounting/charge.ts';
 import type { EventKind } from '../../domain/event.ts';
 import type { JoinedBy } from '../../domain/identity/group-membership.ts';
 import type { SiteRole } from '../../domain/identity/policy.ts';
 import type { JobState, Outcome } from '../../domain/jobs/job.ts';
 import type { SystemStatus } from '../../domain/systems/health.ts';
-import type { DeliveryResult, WebhookDisabler } from '../../domain/webhook.ts';
+import type { Delivery, Webhook } from '../../domain/webhook.ts';
 
 /** On both databases times are epoch milliseconds, booleans 0 or 1, and amounts integers (seconds, bytes). */
 export interface Tables {
@@ -112,7 +113,7 @@ export interface Tables {
     /** How often the program may poll. */
     intervalSeconds: number;
     lastPolledAt: number;
-    state: DeviceRequestState;
+    state: 'pending' | 'approved' | 'denied';
     /** The user who decided. */
     userId: string | null;
   };
@@ -145,7 +146,7 @@ export interface Tables {
     reason: string;
     since: number;
   };
-  accounts: {
+  accounts: AccountBalance & {
     id: Generated<number>;
     projectId: number;
     /** 0 for a space account: files stay when a period ends, so used space belongs to no period. */
@@ -153,13 +154,6 @@ export interface Tables {
     /** '' for the pool of the project; a user id for a cap, which limits the user's part of the pool. */
     holder: string;
     resource: Resource;
-    granted: number;
-    /** Reserved for unfinished jobs. */
-    held: number;
-    /** Used within the grant. */
-    posted: number;
-    /** Used beyond the grant. */
-    overrun: number;
     /** The highest threshold of use, in percent, that members were notified of: 0, 80 or 100. */
     alerted: number;
     /** Incremented by every change of the balance. */
@@ -190,14 +184,10 @@ export interface Tables {
     rule: string;
     at: number;
   };
-  entries: {
+  entries: Movement & {
     id: Generated<number>;
     accountId: number;
     kind: EntryKind;
-    granted: number;
-    held: number;
-    posted: number;
-    overrun: number;
     availableAfter: number;
     job: number | null;
     actor: string;
@@ -323,43 +313,28 @@ export interface Tables {
     /** 1 for an expired event, which only the timeline of its job still shows. */
     expired: number;
   };
-  webhooks: {
+  webhooks: Omit<Webhook, 'id' | 'kinds'> & {
     id: Generated<number>;
-    userId: string;
-    url: string;
-    description: string;
     /** The secret is derived from it. Each rotation increments it. */
     generation: number;
     /** Until then the secret of the generation before signs requests too. */
     formerUntil: number;
     /** Of the key from which the secrets are derived. */
     keyId: string;
-    createdAt: number;
-    /** The number of consecutive failed attempts, and the time of the first. */
+    /** The number of consecutive failed attempts. */
     failures: number;
-    failingSince: number | null;
     /** Nothing is sent before this time, after several consecutive failures. */
     pauseUntil: number;
-    disabledAt: number | null;
-    disabledReason: string | null;
-    disabledBy: WebhookDisabler | null;
   };
   /** The kinds of events that a webhook receives; `*` for all. */
   subscriptions: { webhookId: number; kind: string };
-  deliveries: {
+  deliveries: Omit<Delivery, 'id' | 'event'> & {
     id: Generated<number>;
     webhookId: number;
     /** Null for a test delivery. */
     eventId: number | null;
-    state: DeliveryState;
-    createdAt: number;
-    dueAt: number;
-    tries: number;
     leaseOwner: string | null;
     leaseUntil: number;
-    lastAt: number | null;
-    lastResult: DeliveryResult | null;
-    lastError: string | null;
   };
 }
 
@@ -368,10 +343,6 @@ export type Row<Table extends keyof Tables> = Selectable<Tables[Table]>;
 
 /** A row to insert. Columns that can be null, or have a default, may be missing. */
 export type NewRow<Table extends keyof Tables> = Insertable<Tables[Table]>;
-
-export type DeviceRequestState = 'pending' | 'approved' | 'denied';
-
-export type DeliveryState = 'pending' | 'delivered' | 'failed';
 
 export type Resource = 'time' | 'space';
 

@@ -36,12 +36,8 @@ export async function inSnapshot<T>(db: Db, read: (snapshot: Db) => Promise<T>):
     const builder = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
     return await runWithoutRetry(db, builder, read);
   }
-  const reader = db.backend.openReader();
-  try {
-    return await runWithoutRetry(reader, reader.transaction(), read);
-  } finally {
-    await reader.destroy();
-  }
+  await using reader = db.backend.openReader();
+  return await runWithoutRetry(reader, reader.transaction(), read);
 }
 
 async function runWork<T>(backend: Backend, transaction: Transaction<Tables>, work: (tx: Tx) => Promise<T>) {

@@ -1,8 +1,6 @@
 import { sql } from 'kysely';
 import type { DeliveryResult } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import type { EventRecord } from './events.ts';
-import type { WebhookRecord } from './webhooks.ts';
 
 /** The pending deliveries of one webhook. */
 export interface DeliveryQueue {
@@ -43,16 +41,7 @@ export interface DeliveryLease {
 }
 
 /** A delivery that only the owner of the lease may send, until the lease expires. */
-export interface LeasedDelivery {
-  id: number;
-  tries: number;
-  webhook: Pick<WebhookRecord, 'id' | 'userId' | 'url' | 'createdAt' | 'secret'>;
-  /** Null for a test delivery. */
-  event: EventRecord | null;
-  createdAt: number;
-  /** The span of the submission of the event's job; null without one. */
-  traceParent: string | null;
-}
+export type LeasedDelivery = NonNullable<Awaited<ReturnType<typeof readLeasedDelivery>>>;
 
 /**
  * Leases the oldest delivery of a webhook that is due. Returns undefined if there is none, or if another delivery of the
@@ -63,31 +52,14 @@ export async function leaseDelivery(
   webhookId: number,
   lease: DeliveryLease,
 ): Promise<LeasedDelivery | undefined> {
+  const due = sql<number>`(select id from deliveries
+    where webhook_id = ${webhookId} and ${isPending} and due_at <= ${lease.now} and not exists (
+      select id from deliveries where webhook_id = ${webhookId} and ${isPending} and lease_until > ${lease.now})
+    order by id limit 1)`;
   const leased = await db
     .updateTable('deliveries')
     .set((eb) => ({ leaseOwner: lease.owner, leaseUntil: lease.until, tries: eb('tries', '+', 1) }))
-    .where('id', '=', (eb) =>
-      eb
-        .selectFrom('deliveries as next')
-        .select('next.id')
-        .where('next.webhookId', '=', webhookId)
-        .where('next.state', '=', sql.lit('pending'))
-        .where('next.dueAt', '<=', lease.now)
-        .where((sub) =>
-          sub.not(
-            sub.exists(
-              sub
-                .selectFrom('deliveries as other')
-                .select('other.id')
-                .where('other.webhookId', '=', webhookId)
-                .where('other.state', '=', sql.lit('pending'))
-                .where('other.leaseUntil', '>', lease.now),
-            ),
-          ),
-        )
-        .orderBy('next.id')
-        .limit(1),
-    )
+    .where('id', '=', due)
     // Repeated, because another instance may have leased the delivery while this statement waited for the row.
     .where('state', '=', 'pending')
     .where('leaseUntil', '<=', lease.now)
@@ -96,7 +68,7 @@ export async function leaseDelivery(
   return leased && (await readLeasedDelivery(db, leased.id));
 }
 
-async function readLeasedDelivery(db: Db, id: number): Promise<LeasedDelivery | undefined> {
+async function readLeasedDelivery(db: Db, id: number) {
   const row = await db
     .selectFrom('deliveries')
     .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhookId')
@@ -109,17 +81,16 @@ async function readLeasedDelivery(db: Db, id: number): Promise<LeasedDelivery | 
     .where('deliveries.id', '=', id)
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  const { seq, kind, jobJson, data, at, generation, formerUntil, keyId, userId, url, tries, createdAt, traceParent } =
-    row;
-  const webhook = { id: row.webhookId, userId, url, createdAt: row.webhookCreatedAt };
+  const { seq, kind, jobJson, data, at, generation, formerUntil, keyId, userId, url, ...delivery } = row;
+  const { webhookId, webhookCreatedAt, ...attempt } = delivery;
+  const webhook = { id: webhookId, userId, url, createdAt: webhookCreatedAt, generation, formerUntil, keyId };
   const isEvent = seq !== null && kind !== null && data !== null && at !== null;
   return {
     id,
-    tries,
-    webhook: { ...webhook, secret: { generation, formerUntil, keyId } },
+    ...attempt,
+    webhook,
+    /** Null for a test delivery. */
     event: isEvent ? { seq, kind, jobJson, data, at } : null,
-    createdAt,
-    traceParent,
   };
 }
 

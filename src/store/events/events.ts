@@ -43,7 +43,11 @@ export async function insertEvents(tx: Tx, userIds: readonly string[], event: Ev
       .where('id', 'in', chunk)
       .returning(recipientColumns)
       .execute();
-    if (recipients.length > 0) await insertNumberedEvents(tx, recipients, event);
+    const rows = recipients.map((user) => toEventRow(user, event));
+    // Only the insert of one row is prepared: each number of rows would be another statement.
+    if (rows.length === 1) await insertRows(tx, { events: rows });
+    else if (rows.length > 0) await tx.insertInto('events').values(rows).execute();
+    await queueDeliveries(tx, recipients);
   }
 }
 
@@ -55,14 +59,6 @@ interface EventRecipient {
 }
 
 export const recipientColumns = ['id', 'eventSeq as seq', 'webhooks'] as const;
-
-async function insertNumberedEvents(tx: Tx, users: readonly EventRecipient[], event: EventContent): Promise<void> {
-  const rows = users.map((user) => toEventRow(user, event));
-  // Only the insert of one row is prepared: each number of rows would be another statement.
-  if (rows.length === 1) await insertRows(tx, { events: rows });
-  else await tx.insertInto('events').values(rows).execute();
-  await queueDeliveries(tx, users);
-}
 
 /** The row of an event, with the number that the user's row has for it. After inserting it, call `queueDeliveries`. */
 export function toEventRow({ id, seq }: EventRecipient, { job, jobJson = null, kind, data, at }: EventContent) {
@@ -76,35 +72,14 @@ export function toEventRow({ id, seq }: EventRecipient, { job, jobJson = null, k
 export async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]): Promise<void> {
   const userIds = users.filter(({ webhooks }) => webhooks > 0).map(({ id }) => id);
   if (userIds.length === 0) return;
-  await tx
-    .insertInto('deliveries')
-    .columns(['webhookId', 'eventId', 'state', 'createdAt', 'dueAt', 'tries', 'leaseUntil'])
-    .expression((eb) =>
-      eb
-        .selectFrom('users')
-        .innerJoin('events', (join) =>
-          join.onRef('events.userId', '=', 'users.id').onRef('events.seq', '=', 'users.eventSeq'),
-        )
-        .innerJoin('webhooks', 'webhooks.userId', 'users.id')
-        .innerJoin('subscriptions', 'subscriptions.webhookId', 'webhooks.id')
-        .select([
-          'webhooks.id',
-          'events.id as event',
-          sql.lit('pending').as('state'),
-          'events.at as created',
-          'events.at as due',
-          sql.lit(0).as('tries'),
-          sql.lit(0).as('lease'),
-        ])
-        .where('users.id', 'in', userIds)
-        .where('webhooks.disabledAt', 'is', null)
-        .where('users.disabledAt', 'is', null)
-        .where((sub) =>
-          sub.or([sub('subscriptions.kind', '=', '*'), sub('subscriptions.kind', '=', sub.ref('events.kind'))]),
-        )
-        .orderBy('webhooks.id'),
-    )
-    .execute();
+  await sql`
+    insert into deliveries (webhook_id, event_id, state, created_at, due_at, tries, lease_until)
+    select webhooks.id, events.id, 'pending', events.at, events.at, 0, 0 from users
+    join events on events.user_id = users.id and events.seq = users.event_seq
+    join webhooks on webhooks.user_id = users.id join subscriptions on subscriptions.webhook_id = webhooks.id
+    where users.id in (${sql.join(userIds)}) and users.disabled_at is null and webhooks.disabled_at is null
+      and subscriptions.kind in ('*', events.kind)
+    order by webhooks.id`.execute(tx);
 }
 
 const eventColumns = ['seq', 'kind', 'jobJson', 'data', 'at'] as const;
@@ -136,13 +111,10 @@ export async function getEventRange(db: Db, userId: string) {
     .executeTakeFirstOrThrow();
 }
 
-/** A query takes at most 32,766 parameters. */
-const maxUsersPerQuery = 30_000;
-
 /** Reads the `seq` of the last event of each user. */
 export async function getLastEventSeqs(db: Db, userIds: readonly string[]): Promise<Map<string, number>> {
   const last = new Map<string, number>();
-  for (const chunk of chunks(userIds, maxUsersPerQuery)) {
+  for (const chunk of chunks(userIds)) {
     const rows = await db.selectFrom('users').select(['id', 'eventSeq']).where('id', 'in', chunk).execute();
     for (const row of rows) last.set(row.id, row.eventSeq);
   }

@@ -1,11 +1,9 @@
 import { sql } from 'kysely';
-import type { Webhook, WebhookDisabler } from '../../domain/webhook.ts';
+import type { WebhookDisabler } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { Row } from '../database/tables.ts';
 
-export interface WebhookRecord extends Webhook {
-  secret: SecretState;
-}
+export type WebhookRecord = Awaited<ReturnType<typeof listWebhooks>>[number];
 
 /** The secrets of a webhook are derived from these and the key of the installation. */
 export type SecretState = Pick<Row<'webhooks'>, 'generation' | 'formerUntil' | 'keyId'>;
@@ -53,42 +51,32 @@ async function insertSubscriptions(tx: Tx, id: number, kinds: readonly string[])
 }
 
 /** Lists the webhooks of a user, or of all users if none is given. */
-export async function listWebhooks(db: Db, userId?: string): Promise<WebhookRecord[]> {
-  const query = db.selectFrom('webhooks').selectAll().orderBy('id');
+export async function listWebhooks(db: Db, userId?: string) {
+  const query = selectWebhooks(db).orderBy('id');
   const rows = await (userId === undefined ? query : query.where('userId', '=', userId)).execute();
-  return await withKinds(db, rows, userId);
+  return rows.map(toRecord);
 }
 
 export async function findWebhook(db: Db, userId: string, id: number): Promise<WebhookRecord | undefined> {
-  const rows = await db.selectFrom('webhooks').selectAll().where('id', '=', id).where('userId', '=', userId).execute();
-  return (await withKinds(db, rows, userId))[0];
+  const row = await selectWebhooks(db).where('id', '=', id).where('userId', '=', userId).executeTakeFirst();
+  return row && toRecord(row);
 }
 
-async function withKinds(db: Db, rows: Row<'webhooks'>[], userId?: string): Promise<WebhookRecord[]> {
-  const query = db
-    .selectFrom('subscriptions')
-    .innerJoin('webhooks', 'webhooks.id', 'subscriptions.webhookId')
-    .select(['subscriptions.webhookId', 'subscriptions.kind'])
-    .orderBy('subscriptions.kind');
-  const subscriptions = userId === undefined ? query : query.where('webhooks.userId', '=', userId);
-  const kinds = Map.groupBy(await subscriptions.execute(), (row) => row.webhookId);
-  return rows.map(({ generation, formerUntil, keyId, ...row }) => ({
-    ...row,
-    kinds: (kinds.get(row.id) ?? []).map(({ kind }) => kind),
-    secret: { generation, formerUntil, keyId },
-  }));
+function selectWebhooks(db: Db) {
+  const kinds = sql<string>`(select string_agg(kind, ' ' order by kind) from subscriptions where webhook_id = webhooks.id)`;
+  return db.selectFrom('webhooks').selectAll().select(kinds.as('kinds'));
 }
 
-export interface WebhookChange {
-  url?: string;
-  description?: string;
-  kinds?: readonly string[];
+function toRecord({ kinds, ...row }: Row<'webhooks'> & { kinds: string | null }) {
+  return { ...row, kinds: kinds?.split(' ') ?? [] };
 }
 
-/** The caller has checked that the user has no other webhook with this URL. */
-export async function updateWebhook(tx: Tx, id: number, { url, description, kinds }: WebhookChange): Promise<void> {
-  const set = { ...(url === undefined ? {} : { url }), ...(description === undefined ? {} : { description }) };
-  if (Object.keys(set).length > 0) await tx.updateTable('webhooks').set(set).where('id', '=', id).execute();
+type WebhookChange = { [Field in 'url' | 'description' | 'kinds']: NewWebhook[Field] | undefined };
+
+/** Changes the given fields. The caller has checked that the user has no other webhook with this URL. */
+export async function updateWebhook(tx: Tx, id: number, { kinds, ...change }: WebhookChange): Promise<void> {
+  const isChanged = Object.values(change).some((value) => value !== undefined);
+  if (isChanged) await tx.updateTable('webhooks').set(change).where('id', '=', id).execute();
   if (kinds === undefined) return;
   await tx.deleteFrom('subscriptions').where('webhookId', '=', id).execute();
   await insertSubscriptions(tx, id, kinds);
@@ -147,14 +135,13 @@ export async function enableWebhook(tx: Tx, id: number): Promise<void> {
  * order. Otherwise they could wait for each other.
  */
 export async function lockUserOfWebhooks(tx: Tx, userId: string): Promise<void> {
-  if (!tx.backend.dialect.locksRows) return;
   await tx.selectFrom('users').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
 }
 
 /** Locks a webhook until the transaction ends, and returns who has disabled it. */
 export async function lockDisabledBy(tx: Tx, id: number): Promise<WebhookDisabler | null> {
   const webhook = tx.selectFrom('webhooks').select('disabledBy').where('id', '=', id);
-  const row = await (tx.backend.dialect.locksRows ? webhook.forNoKeyUpdate() : webhook).executeTakeFirst();
+  const row = await webhook.forNoKeyUpdate().executeTakeFirst();
   return row?.disabledBy ?? null;
 }
 

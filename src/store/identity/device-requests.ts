@@ -1,4 +1,4 @@
-import { parseScopes, type TokenScope } from '../../domain/identity/policy.ts';
+import { formatScopes, parseScopes, type TokenScope } from '../../domain/identity/policy.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { NewRow, Row } from '../database/tables.ts';
 
@@ -10,7 +10,7 @@ export async function insertDeviceRequest(
   db: Db,
   request: WithScopes<Omit<NewRow<'deviceRequests'>, 'lastPolledAt' | 'state'>>,
 ): Promise<void> {
-  const scopes = [...request.scopes].join(' ');
+  const scopes = formatScopes(request.scopes);
   await db
     .insertInto('deviceRequests')
     .values({ ...request, scopes, lastPolledAt: 0, state: 'pending' })
@@ -19,8 +19,7 @@ export async function insertDeviceRequest(
 
 /** Reads a request and locks it until the transaction ends. */
 export async function lockDeviceRequest(tx: Tx, deviceHash: string): Promise<DeviceRequest | undefined> {
-  const query = selectRequests(tx).where('deviceHash', '=', deviceHash);
-  const row = await (tx.backend.dialect.locksRows ? query.forNoKeyUpdate() : query).executeTakeFirst();
+  const row = await selectRequests(tx).where('deviceHash', '=', deviceHash).forNoKeyUpdate().executeTakeFirst();
   return row && toRecord(row);
 }
 
@@ -43,7 +42,7 @@ export async function decideDeviceRequest(
   const { state, userId, scopes } = decision;
   const row = await tx
     .updateTable('deviceRequests')
-    .set({ state, userId, scopes: [...scopes].join(' ') })
+    .set({ state, userId, scopes: formatScopes(scopes) })
     .where('id', '=', id)
     .where('state', '=', 'pending')
     .returning('id')

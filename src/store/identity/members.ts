@@ -1,6 +1,7 @@
+import { sql } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
 import type { Row } from '../database/tables.ts';
-import { type ProjectRecord, toProjectRecord } from './projects.ts';
+import type { ProjectRecord } from './projects.ts';
 
 export type MemberRecord = Row<'memberships'>;
 export type MemberStatus = MemberRecord['status'];
@@ -33,7 +34,7 @@ export async function listMemberships(db: Db, userId: string) {
 
 /** Lists the projects of which a user is a member because of the groups at an issuer. */
 export async function listProjectsJoinedBy(db: Db, userId: string, issuer: string): Promise<ProjectRecord[]> {
-  const rows = await db
+  return await db
     .selectFrom('memberships')
     .innerJoin('projects', 'projects.id', 'memberships.projectId')
     .selectAll('projects')
@@ -42,22 +43,16 @@ export async function listProjectsJoinedBy(db: Db, userId: string, issuer: strin
     .where('memberships.status', '=', 'active')
     .orderBy('projects.id')
     .execute();
-  return rows.map(toProjectRecord);
 }
 
 /** Lists the memberships that are missing: every user joins every open project with `auto_join`. */
 export async function listPendingAutoJoins(db: Db): Promise<{ userId: string; projectId: number }[]> {
-  return await db
-    .selectFrom('users')
-    .innerJoin('projects', (join) => join.on('projects.autoJoin', '=', 1).on('projects.closedAt', 'is', null))
-    .leftJoin('memberships', (join) =>
-      join.onRef('memberships.userId', '=', 'users.id').onRef('memberships.projectId', '=', 'projects.id'),
-    )
-    .where('memberships.id', 'is', null)
-    .select(['users.id as userId', 'projects.id as projectId'])
-    .orderBy('users.id')
-    .orderBy('projects.id')
-    .execute();
+  const { rows } = await sql<{ userId: string; projectId: number }>`
+    select users.id as user_id, projects.id as project_id from users
+    join projects on projects.auto_join = 1 and projects.closed_at is null
+    where not exists (select id from memberships where user_id = users.id and project_id = projects.id)
+    order by users.id, projects.id`.execute(db);
+  return rows;
 }
 
 /** Returns true if the user is new to the project. Existing members, even removed and banned ones, keep their status. */

@@ -18,8 +18,8 @@ export async function findSessionByHash(db: Db, hash: string): Promise<SessionRe
   return row;
 }
 
-/** Lists the sessions of a user that have not ended. */
-export async function listSessions(db: Db, userId: string, { now, idleMs }: Clock) {
+/** Lists the sessions of a user that have not ended. A session that was not used for `idleMs` has. */
+export async function listSessions(db: Db, userId: string, { now, idleMs }: { now: number; idleMs: number }) {
   return await selectSessions(db)
     .where('sessions.userId', '=', userId)
     .where('sessions.revokedAt', 'is', null)
@@ -27,12 +27,6 @@ export async function listSessions(db: Db, userId: string, { now, idleMs }: Cloc
     .where('sessions.lastUsedAt', '>', now - idleMs)
     .orderBy('sessions.id')
     .execute();
-}
-
-export interface Clock {
-  now: number;
-  /** A session that was not used for so long has ended. */
-  idleMs: number;
 }
 
 /** Returns false if the session was revoked before. */

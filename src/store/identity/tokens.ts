@@ -1,7 +1,7 @@
-import { parseScopes, type SiteRole, type TokenScope } from '../../domain/identity/policy.ts';
+import { formatScopes, parseScopes, type TokenScope } from '../../domain/identity/policy.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
-import type { NewRow, Row } from '../database/tables.ts';
+import type { NewRow } from '../database/tables.ts';
 
 export type NewToken = Omit<NewRow<'tokens'>, 'scopes' | 'hpc' | 'projectName'> & {
   scopes: ReadonlySet<TokenScope>;
@@ -17,18 +17,12 @@ export interface TokenLimit {
 /** For all systems and projects. */
 export const noLimit: TokenLimit = { hpc: null, project: null };
 
-export type TokenRecord = Omit<Row<'tokens'>, 'scopes'> & {
-  scopes: ReadonlySet<TokenScope>;
-  limit: TokenLimit;
-  /** Of the owner. */
-  role: SiteRole;
-  ownerDisabledAt: number | null;
-};
+export type TokenRecord = ReturnType<typeof toTokenRecord>;
 
 export async function insertToken(db: Db, { scopes, limit, ...token }: NewToken): Promise<number> {
   const row = await db
     .insertInto('tokens')
-    .values({ ...token, scopes: [...scopes].join(' '), hpc: limit.hpc, projectName: limit.project })
+    .values({ ...token, scopes: formatScopes(scopes), hpc: limit.hpc, projectName: limit.project })
     .returning('id')
     .executeTakeFirstOrThrow();
   return row.id;
@@ -125,6 +119,7 @@ export async function markTokenNotified(tx: Tx, id: number, now: number): Promis
   return row !== undefined;
 }
 
+/** With the role of the owner. */
 function selectTokens(db: Db) {
   return db
     .selectFrom('tokens')
@@ -133,8 +128,8 @@ function selectTokens(db: Db) {
     .select(['users.role', 'users.disabledAt as ownerDisabledAt']);
 }
 
-type TokenRow = Omit<TokenRecord, 'scopes' | 'limit'> & { scopes: string };
+type TokenRow = Awaited<ReturnType<ReturnType<typeof selectTokens>['executeTakeFirstOrThrow']>>;
 
-function toTokenRecord({ scopes, ...row }: TokenRow): TokenRecord {
+function toTokenRecord({ scopes, ...row }: TokenRow) {
   return { ...row, scopes: parseScopes(scopes), limit: { hpc: row.hpc, project: row.projectName } };
 }

@@ -30,17 +30,8 @@ export async function listUsers(db: Db) {
 const selectUsers = (db: Db) =>
   db.selectFrom('users').select(['id', 'role', 'name', 'mail', 'createdAt', 'disabledAt']);
 
-/** Enables or disables a user. */
-export async function setDisabled(tx: Tx, id: string, disabledAt: number | null): Promise<void> {
-  await tx.updateTable('users').set({ disabledAt }).where('id', '=', id).execute();
-}
-
-export async function setRole(tx: Tx, id: string, role: SiteRole): Promise<void> {
-  await tx.updateTable('users').set({ role }).where('id', '=', id).execute();
-}
-
-export async function setContact(tx: Tx, id: string, contact: Pick<UserRecord, 'name' | 'mail'>): Promise<void> {
-  await tx.updateTable('users').set(contact).where('id', '=', id).execute();
+export async function updateUser(tx: Tx, id: string, change: Partial<Omit<UserRecord, 'id'>>): Promise<void> {
+  await tx.updateTable('users').set(change).where('id', '=', id).execute();
 }
 
 export async function listUserIds(db: Db): Promise<string[]> {

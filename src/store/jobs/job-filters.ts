@@ -1,7 +1,7 @@
 import { type Compilable, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import { maxTags } from '../../domain/jobs/payload-fields.ts';
 import type { Db } from '../database/handle.ts';
-import { type MakePlaceholder, type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
+import { type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
 import type { Tables } from '../database/tables.ts';
 
 export interface JobScope {
@@ -48,10 +48,7 @@ function toFilterShape({ tags = [], ...filter }: JobFilter): FilterShape {
 }
 
 /** The values of the filters, the id next to which a page starts, and its size. */
-interface PageValues extends JobFilter {
-  cursor: number;
-  limit: number;
-}
+type PageValues = JobFilter & { cursor: number; limit: number } & Record<`tag${number}`, string>;
 
 /** Jobs that match a filter. `id` is the column of the index that is read in order. */
 interface FilteredJobs {
@@ -63,19 +60,23 @@ interface FilteredJobs {
 export function preparePageQuery<Row>(
   build: (db: Db, filtered: FilteredJobs, param: Param<{ cursor: number; limit: number }>) => Compilable<Row>,
 ): (db: Db, filter: JobFilter, cursor: number, limit: number) => Promise<readonly Row[]> {
-  const prepare = prepareByShape((text: string) => {
-    const shape = JSON.parse(text) as FilterShape;
-    return prepareQuery((db, param: Param<PageValues>, makePlaceholder: MakePlaceholder<PageValues>) => {
-      const tags = Array.from({ length: shape.tags ?? 0 }, (_, index) =>
-        // The last tag is repeated for the remaining placeholders.
-        makePlaceholder(({ tags = [] }) => tags[Math.min(index, tags.length - 1)]),
-      ) as string[];
+  const prepare = prepareByShape((text: string) =>
+    prepareQuery((db, param: Param<PageValues>) => {
+      const shape = JSON.parse(text) as FilterShape;
       const id = sql.ref<number>(readsTagIndex(shape) ? 'jobTags.job' : 'jobs.id');
-      return build(db, { jobs: () => filterJobs(db, shape, param, tags), id }, param);
-    });
-  });
-  return (db, filter, cursor, limit) =>
-    prepare(JSON.stringify(toFilterShape(filter)))(db, { ...filter, cursor, limit });
+      return build(db, { jobs: () => filterJobs(db, shape, param), id }, param);
+    }),
+  );
+  return (db, filter, cursor, limit) => {
+    const shape = toFilterShape(filter);
+    const tags = tagNames(shape).map((name, index) => [name, filter.tags?.[index] ?? filter.tags?.at(-1)]);
+    return prepare(JSON.stringify(shape))(db, { ...filter, ...Object.fromEntries(tags), cursor, limit });
+  };
+}
+
+/** The names of the parameters for tags. The last tag of a filter is repeated for the remaining ones. */
+function tagNames({ tags = 0 }: FilterShape): `tag${number}`[] {
+  return Array.from({ length: tags }, (_, index) => `tag${index}` as const);
 }
 
 /** Unfinished and failed jobs are few, and have indexes of their own. */
@@ -83,7 +84,8 @@ function readsTagIndex({ tags, terminal, failed }: FilterShape): boolean {
   return tags !== undefined && terminal !== false && failed !== true;
 }
 
-function filterJobs(db: Db, shape: FilterShape, param: Param<PageValues>, tags: readonly string[]) {
+function filterJobs(db: Db, shape: FilterShape, param: Param<PageValues>) {
+  const tags = tagNames(shape).map(param);
   let query = readsTagIndex(shape)
     ? taggedJobs(db, shape, param, tags)
     : jobsWithTags(db.selectFrom('jobs'), 'jobs.id', tags);
@@ -115,29 +117,15 @@ function taggedJobs(db: Db, shape: FilterShape, param: Param<PageValues>, [tag =
 }
 
 function jobsWithTags(query: SelectQueryBuilder<Tables, 'jobs', object>, id: string, tags: readonly string[]) {
-  let tagged = query;
-  for (const tag of tags) {
-    tagged = tagged.where(({ exists, selectFrom }) =>
-      exists(
-        selectFrom('jobTags as other')
-          .select('other.job')
-          .where('other.tag', '=', tag)
-          .where('other.job', '=', sql.ref<number>(id)),
-      ),
-    );
-  }
-  return tagged;
+  const hasTag = (tag: string) =>
+    sql<boolean>`exists (select job from job_tags as other where other.tag = ${tag} and other.job = ${sql.ref(id)})`;
+  return tags.reduce((tagged, tag) => tagged.where(hasTag(tag)), query);
 }
 
 /** PostgreSQL would run the subquery again for each row of another index. */
 function selectIdsOnce(db: Db, prefix: string) {
-  return db
-    .with(
-      (cte) => cte('matching').materialized(),
-      () => selectIdsByPrefix(db, prefix, maxPrefixMatches),
-    )
-    .selectFrom('matching')
-    .select('matching.id');
+  const ids = selectIdsByPrefix(db, prefix, maxPrefixMatches);
+  return sql<number>`(with matching as materialized ${ids} select id from matching)`;
 }
 
 /** Selects jobs of all users by the beginning of their id, from the index. */

@@ -31,9 +31,7 @@ export async function readJobsVersion(db: Db, owner: string | undefined): Promis
  */
 export async function readJobPage(db: Db, filter: JobFilter, after: number, limit: number): Promise<JobPage> {
   const [row] = await selectPage(db, filter, after, limit);
-  if (row === undefined) throw new Error('an aggregate query returned no row');
-  const { json, last, next } = row;
-  return { json: json ?? '', lastId: last ?? undefined, hasMore: next !== null };
+  return { json: row?.json ?? '', lastId: row?.last ?? undefined, hasMore: typeof row?.next === 'number' };
 }
 
 const selectPage = preparePageQuery((db, { jobs, id }, param) => {

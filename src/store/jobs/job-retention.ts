@@ -3,8 +3,9 @@ import type { Db, Tx } from '../database/handle.ts';
 import { type JobRecord, lockJobsVersion, toJobRecord } from './jobs.ts';
 
 /** Selects jobs whose files still exist. The state is a literal, so that the planner can use a partial index. */
-function selectFinishedJobs(db: Db, projectId: number) {
-  return db.selectFrom('jobs').where('projectId', '=', projectId).where('state', '=', sql.lit('ended'));
+function selectFinishedJobs(db: Db, projectId: number, endedBefore: number, limit: number) {
+  const jobs = db.selectFrom('jobs').selectAll().where('projectId', '=', projectId);
+  return jobs.where('state', '=', sql.lit('ended')).where('endedAt', '<=', endedBefore).limit(limit);
 }
 
 /** Lists jobs that ended before a time, and whose owners have not been notified of the deletion of their files. */
@@ -14,14 +15,8 @@ export async function listJobsToNotify(
   endedBefore: number,
   limit: number,
 ): Promise<JobRecord[]> {
-  const rows = await selectFinishedJobs(db, projectId)
-    .selectAll()
-    .where('expiresAt', 'is', null)
-    .where('endedAt', '<=', endedBefore)
-    .orderBy('endedAt')
-    .limit(limit)
-    .execute();
-  return rows.map(toJobRecord);
+  const jobs = selectFinishedJobs(db, projectId, endedBefore, limit).where('expiresAt', 'is', null);
+  return (await jobs.orderBy('endedAt').execute()).map(toJobRecord);
 }
 
 /**
@@ -51,14 +46,8 @@ export async function listExpiredJobs(
   { now, endedBefore }: { now: number; endedBefore: number },
   limit: number,
 ): Promise<JobRecord[]> {
-  const rows = await selectFinishedJobs(db, projectId)
-    .selectAll()
-    .where('expiresAt', '<=', now)
-    .where('endedAt', '<=', endedBefore)
-    .orderBy('expiresAt')
-    .limit(limit)
-    .execute();
-  return rows.map(toJobRecord);
+  const jobs = selectFinishedJobs(db, projectId, endedBefore, limit).where('expiresAt', '<=', now);
+  return (await jobs.orderBy('expiresAt').execute()).map(toJobRecord);
 }
 
 /** For a project that keeps its files. If files expire again later, owners are notified again. */

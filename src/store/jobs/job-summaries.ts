@@ -38,14 +38,9 @@ export async function readJobSummaries(db: Db, ids: readonly number[]) {
     .leftJoin('resolutions', 'resolutions.holdId', 'holds.id')
     .select(['jobs.publicJson', 'jobs.request', 'jobs.startedAt', 'jobs.outcome'])
     .select('resolutions.timeSeconds as chargedSeconds')
-    .select((eb) =>
-      eb
-        .selectFrom('entries')
-        .select(sql<number | null>`sum(posted + overrun)`.as('change'))
-        .whereRef('entries.job', '=', 'jobs.id')
-        .whereRef('entries.accountId', '=', 'holds.timeCap')
-        .where('entries.kind', '=', 'refund')
-        .as('refunds'),
+    .select(
+      sql<number | null>`(select sum(posted + overrun) from entries
+        where job = jobs.id and account_id = holds.time_cap and kind = 'refund')`.as('refunds'),
     )
     .where('jobs.id', 'in', ids)
     .orderBy('jobs.id', 'desc')
@@ -53,7 +48,7 @@ export async function readJobSummaries(db: Db, ids: readonly number[]) {
   return rows.map(({ request, chargedSeconds, refunds, ...row }) => {
     const { nodes, coresPerNode, ...rest } = JSON.parse(request) as JobRequest;
     // Refunds are negative. A job that has not ended has no charge.
-    const charged = chargedSeconds === null ? null : chargedSeconds + Number(refunds ?? 0);
+    const charged = chargedSeconds === null ? null : chargedSeconds + (refunds ?? 0);
     return { ...row, tags: toTags(rest), nodes, coresPerNode, chargedSeconds: charged };
   });
 }

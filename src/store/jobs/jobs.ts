@@ -12,13 +12,7 @@ import { insertRows, type Param, prepareQuery } from '../database/prepared.ts';
 import type { Row } from '../database/tables.ts';
 import { type NewEvent, queueDeliveries, recipientColumns, toEventRow } from '../events/events.ts';
 
-export type JobRecord = Omit<Row<'jobs'>, 'request' | 'cancelRequestedBy'> & {
-  project: { id: number; hpc: string; name: string };
-  request: JobRequest;
-  status: JobStatus;
-  hasInput: boolean;
-  cancelRequestedBy: CancelRequester | null;
-};
+export type JobRecord = ReturnType<typeof toJobRecord>;
 
 /** The public JSON of a job, and the columns copied from it for filters. */
 export interface PublicJobColumns {
@@ -184,7 +178,7 @@ function endColumns({ outcome, reason, exitCode, startedAt, endedAt, elapsedSeco
 
 type JobRow = Row<'jobs'>;
 
-export function toJobRecord(row: JobRow): JobRecord {
+export function toJobRecord(row: JobRow) {
   return {
     ...row,
     project: { id: row.projectId, hpc: row.hpc, name: row.projectName },

@@ -1,6 +1,7 @@
 import type { Db } from '../database/handle.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
 import { type Account, poolHolder, toAccountSet } from '../ledger/accounts.ts';
+import { isCurrentPeriod } from '../ledger/periods.ts';
 
 /** Everything that decides whether a user may submit to a project now. */
 export type SubmissionEligibility = NonNullable<Awaited<ReturnType<typeof findEligibility>>>;
@@ -41,6 +42,5 @@ const selectEligibility = prepareQuery((db, param: Param<Values>) =>
     .select(['memberships.status', 'memberships.reason', 'systems.pauseReason'])
     .where('projects.hpc', '=', param('hpc'))
     .where('projects.name', '=', param('name'))
-    .where((eb) => eb.or([eb('periods.startsAt', 'is', null), eb('periods.startsAt', '<=', param('now'))]))
-    .where((eb) => eb.or([eb('periods.endsAt', 'is', null), eb('periods.endsAt', '>', param('now'))])),
+    .where(isCurrentPeriod(param('now'))),
 );

@@ -1,8 +1,8 @@
-import { type ExpressionBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { availableBalance, type Movement, zeroMovement } from '../../domain/accounting/charge.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { insertRows, type Param, prepareQuery } from '../database/prepared.ts';
-import type { EntryKind, Resource, Row, Tables } from '../database/tables.ts';
+import type { EntryKind, Resource, Row } from '../database/tables.ts';
 
 export type Account = Row<'accounts'>;
 
@@ -45,10 +45,7 @@ export async function ensureAccount(
   const { id } = await tx
     .selectFrom('accounts')
     .select('id')
-    .where('projectId', '=', projectId)
-    .where('periodId', '=', periodId)
-    .where('holder', '=', holder)
-    .where('resource', '=', resource)
+    .where((eb) => eb.and(key))
     .executeTakeFirstOrThrow();
   return id;
 }
@@ -87,10 +84,9 @@ export async function lockAccount(tx: Tx, accountId: number): Promise<Account> {
   return account;
 }
 
-const selectForUpdate = prepareQuery((db, param: Param<{ accountId: number }>) => {
-  const account = db.selectFrom('accounts').selectAll('accounts').where('id', '=', param('accountId'));
-  return db.backend.dialect.locksRows ? account.forNoKeyUpdate() : account;
-});
+const selectForUpdate = prepareQuery((db, param: Param<{ accountId: number }>) =>
+  db.selectFrom('accounts').selectAll('accounts').where('id', '=', param('accountId')).forNoKeyUpdate(),
+);
 
 /** A change of a balance, and of the number of open holds. */
 type AccountChange = Movement & Pick<Account, 'openHolds'>;
@@ -119,7 +115,7 @@ export async function applyMovementIfAvailable(
 ): Promise<Account | undefined> {
   const values = { accountId, ...noChange, ...movement };
   return await buildBalanceUpdate(tx, (name) => values[name])
-    .where((eb) => eb(availableAmount(eb), '>=', amount))
+    .where(availableAmount, '>=', amount)
     .returningAll()
     .executeTakeFirst();
 }
@@ -131,19 +127,17 @@ export interface Amounts {
 
 /** Holds the amounts on each of the accounts that has them available, and returns only these accounts. */
 export async function holdIfAvailable(tx: Tx, accounts: AccountSet, amounts: Amounts): Promise<readonly Account[]> {
-  const { timePool, timeCap, spacePool, spaceCap } = accounts;
-  return await updateHeldIfAvailable(tx, {
-    timePool: timePool.id,
-    timeCap: timeCap.id,
-    spacePool: spacePool.id,
-    spaceCap: spaceCap.id,
-    ...amounts,
-  });
+  return await updateHeldIfAvailable(tx, { ...toAccountIds(accounts), ...amounts });
+}
+
+export function toAccountIds({ timePool, timeCap, spacePool, spaceCap }: AccountSet): Record<keyof AccountSet, number> {
+  return { timePool: timePool.id, timeCap: timeCap.id, spacePool: spacePool.id, spaceCap: spaceCap.id };
 }
 
 const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof AccountSet, number> & Amounts>) => {
   const amount = sql<number>`case resource when 'time' then cast(${param('timeSeconds')} as bigint)
     else cast(${param('spaceBytes')} as bigint) end`;
+  const ids = [param('timePool'), param('timeCap'), param('spacePool'), param('spaceCap')];
   return db
     .updateTable('accounts')
     .set((eb) => ({
@@ -151,31 +145,24 @@ const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof Accoun
       openHolds: eb('openHolds', '+', 1),
       version: eb('version', '+', 1),
     }))
-    .where(
-      'id',
-      'in',
-      selectLockedInOrder(db, [param('timePool'), param('timeCap'), param('spacePool'), param('spaceCap')]),
-    )
-    .where((eb) => eb(availableAmount(eb), '>=', amount))
+    .where('id', 'in', selectLockedInOrder(db, ids))
+    .where(availableAmount, '>=', amount)
     .returningAll();
 });
 
 /** Locks time before space, and the pool before the cap. All transactions use this order, so that they do not deadlock. */
 function selectLockedInOrder(db: Db, ids: readonly number[]) {
-  const accounts = db
+  return db
     .selectFrom('accounts as in_order')
     .select('in_order.id')
     .where('in_order.id', 'in', ids)
     .orderBy('in_order.resource', 'desc')
-    .orderBy('in_order.holder');
-  return db.backend.dialect.locksRows ? accounts.forNoKeyUpdate() : accounts;
+    .orderBy('in_order.holder')
+    .forNoKeyUpdate();
 }
 
-/** `availableBalance` as an expression of SQL. */
-export function availableAmount(eb: ExpressionBuilder<Tables, 'accounts'>) {
-  const unavailable = eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun'));
-  return eb(eb.ref('granted'), '-', eb.parens(unavailable));
-}
+/** `availableBalance` in SQL. */
+export const availableAmount = sql<number>`granted - posted - held - overrun`;
 
 function buildBalanceUpdate(db: Db, param: Param<AccountChange & { accountId: number }>) {
   return db

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { availableBalance } from '../../domain/accounting/charge.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Tx } from '../database/handle.ts';
@@ -13,7 +14,7 @@ import {
   lockAccount,
   poolHolder,
 } from './accounts.ts';
-import { getHold, type JobId, reverseUsage } from './ledger.ts';
+import { getHold, getJobCharges, type JobId, reverseUsage } from './ledger.ts';
 import { publishThreshold } from './thresholds.ts';
 
 // Changes of accounts by administrators, each with its ledger entry. The grants of all caps never exceed that of their pool:
@@ -77,18 +78,10 @@ export async function getUnallocatedAmount(tx: Tx, poolId: number): Promise<numb
 
 /** Returns the charge and the refunds of a settled job in seconds. The account stays locked until the commit. */
 export async function getChargedSeconds(tx: Tx, job: JobId) {
-  const hold = await getHold(tx, job);
-  await lockAccount(tx, hold.timePool);
-  const rows = await tx
-    .selectFrom('entries')
-    .select(['kind', 'posted', 'overrun'])
-    .where('job', '=', job.id)
-    .where('accountId', '=', hold.timeCap)
-    .where('kind', 'in', ['charge', 'refund'])
-    .execute();
-  const sum = (kind: EntryKind) =>
-    rows.filter((row) => row.kind === kind).reduce((total, row) => total + row.posted + row.overrun, 0);
-  return { charged: sum('charge'), refunded: -sum('refund') };
+  await lockAccount(tx, (await getHold(tx, job)).timePool);
+  const { resolution, refunds } = await getJobCharges(tx, job);
+  const refunded = refunds.reduce((total, { seconds }) => total + seconds, 0);
+  return { charged: resolution?.timeSeconds ?? 0, refunded };
 }
 
 /** Refunds time to pool and cap, and returns both. The caller has checked that the charge covers the refund. */
@@ -106,22 +99,15 @@ export async function refundTime(tx: Tx, job: JobId, seconds: number, details: C
  * against the period of its hold; time that a settlement releases expires at a later call.
  */
 export async function expireEndedPeriods(tx: Tx, now: number): Promise<number> {
-  const ended = await tx
-    .selectFrom('periods')
-    // A cross join keeps SQLite from reading all accounts: usually no period has ended.
-    .crossJoin('accounts')
-    .whereRef('accounts.projectId', '=', 'periods.projectId')
-    .whereRef('accounts.periodId', '=', 'periods.id')
-    .select(['periodId as id', 'periods.projectId', 'periods.endsAt'])
-    .distinct()
-    .where('periods.endsAt', '<=', now)
-    .where('accounts.resource', '=', 'time')
-    .where((eb) => eb(availableAmount(eb), '>', 0))
-    .orderBy('periodId')
-    .execute();
+  // A cross join keeps SQLite from reading all accounts: usually no period has ended.
+  const { rows: ended } = await sql<{ id: number; projectId: number; endsAt: number }>`
+    select distinct periods.id, periods.project_id, ends_at from periods cross join accounts
+    where accounts.project_id = periods.project_id and period_id = periods.id and ends_at <= ${now}
+      and resource = 'time' and ${availableAmount} > 0
+    order by periods.id`.execute(tx);
   let changed = 0;
   for (const { id, projectId, endsAt } of ended) {
-    const reason = `expired with its period at ${new Date(endsAt ?? now).toISOString()}`;
+    const reason = `expired with its period at ${new Date(endsAt).toISOString()}`;
     changed += await expirePeriod(tx, projectId, id, { actor: 'bursar', reason, at: now });
   }
   return changed;
@@ -139,7 +125,7 @@ async function expirePeriod(tx: Tx, projectId: number, periodId: number, details
     .where('projectId', '=', projectId)
     .where('periodId', '=', periodId)
     .where('resource', '=', 'time')
-    .where((eb) => eb(availableAmount(eb), '>', 0))
+    .where(availableAmount, '>', 0)
     .orderBy('id')
     .execute();
   for (const account of accounts) await withdrawGrant(tx, account.id, availableBalance(account), 'expire', details);

@@ -15,6 +15,7 @@ import {
   holdIfAvailable,
   insertEntries,
   lockAccount,
+  toAccountIds,
   toEntryRows,
 } from './accounts.ts';
 import { addMonthlyUsage } from './monthly-usage.ts';
@@ -60,10 +61,7 @@ export async function placeHold(
   const spacePool = changed.find(({ id }) => id === accounts.spacePool.id);
   const hold = {
     job: job.id,
-    timePool: accounts.timePool.id,
-    timeCap: accounts.timeCap.id,
-    spacePool: accounts.spacePool.id,
-    spaceCap: accounts.spaceCap.id,
+    ...toAccountIds(accounts),
     timeSeconds: amounts.timeSeconds,
     spaceBytes: amounts.spaceBytes,
     createdAt: details.at,

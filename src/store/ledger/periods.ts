@@ -1,5 +1,6 @@
+import { sql } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
-import type { Row } from '../database/tables.ts';
+import type { NewRow, Row } from '../database/tables.ts';
 
 /**
  * A project's time is granted for periods. Periods do not overlap, so that at most one is current. Jobs are held against
@@ -7,17 +8,8 @@ import type { Row } from '../database/tables.ts';
  */
 export type PeriodRecord = Row<'periods'>;
 
-export async function insertPeriod(
-  tx: Tx,
-  projectId: number,
-  startsAt: number,
-  endsAt: number | null,
-): Promise<number> {
-  const { id } = await tx
-    .insertInto('periods')
-    .values({ projectId, startsAt, endsAt })
-    .returning('id')
-    .executeTakeFirstOrThrow();
+export async function insertPeriod(tx: Tx, period: NewRow<'periods'>): Promise<number> {
+  const { id } = await tx.insertInto('periods').values(period).returning('id').executeTakeFirstOrThrow();
   return id;
 }
 
@@ -49,10 +41,9 @@ export async function findCurrentPeriodId(db: Db, projectId: number, now: number
   return row?.id;
 }
 
-/** Whether a period includes a time. Accounts that belong to no period have neither start nor end. */
-export function isCurrentPeriod({ startsAt, endsAt }: { startsAt: number | null; endsAt: number | null }, now: number) {
-  return (startsAt ?? 0) <= now && (endsAt === null || endsAt > now);
-}
+/** The condition that a joined period includes a time. Accounts that belong to no period have neither start nor end. */
+export const isCurrentPeriod = (now: number) => sql<boolean>`coalesce(periods.starts_at, 0) <= ${now}
+  and (periods.ends_at is null or periods.ends_at > ${now})`;
 
 /** Lists the periods that end before a time, and whose members have not been notified. */
 export async function listPeriodsToNotify(db: Db, now: number, before: number): Promise<PeriodRecord[]> {

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { type AccountBalance, zeroMovement } from '../../domain/accounting/charge.ts';
 import type { Db } from '../database/handle.ts';
 import { type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
@@ -33,8 +34,7 @@ export type QuotaRow = Awaited<ReturnType<typeof readQuotaRows>>[number];
 /** Reads the current accounts of quotas by one query. */
 export async function readQuotaRows(db: Db, filter: QuotaFilter, now: number) {
   const shape = Object.keys(filter).sort().join(' ');
-  const rows = await selectQuotaRows(shape)(db, { ...filter, now });
-  return rows.filter((row) => isCurrentPeriod(row, now));
+  return await selectQuotaRows(shape)(db, { ...filter, now });
 }
 
 /** Returns a version that changes with the quotas: the ids of their accounts, and the version of each. */
@@ -72,7 +72,7 @@ const selectQuotaRows = prepareByShape((shape: string) =>
         .select(['accounts.id as account', 'accounts.version', 'accounts.holder', 'accounts.resource'])
         .select(['periods.startsAt', 'periods.endsAt'])
         .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
-        .where((eb) => eb.or([eb('periods.endsAt', 'is', null), eb('periods.endsAt', '>', param('now'))]));
+        .where(isCurrentPeriod(param('now')));
       if (fields.includes('userId')) query = query.where('memberships.userId', '=', param('userId'));
       if (fields.includes('hpc')) query = query.where('projects.hpc', '=', param('hpc'));
       if (fields.includes('project')) query = query.where('projects.name', '=', param('project'));
@@ -87,17 +87,16 @@ const selectQuotaRows = prepareByShape((shape: string) =>
 
 /** Lists the pools of a project and the caps of all its members. The pools are first. */
 export async function listProjectAccounts(db: Db, projectId: number, now: number) {
-  const accounts = await db
+  return await db
     .selectFrom('accounts')
     .leftJoin('periods', 'periods.id', 'accounts.periodId')
     .select(['accounts.holder', 'accounts.resource', 'periods.startsAt', 'periods.endsAt'])
     .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
     .where('accounts.projectId', '=', projectId)
-    .where((eb) => eb.or([eb('periods.endsAt', 'is', null), eb('periods.endsAt', '>', now)]))
+    .where(isCurrentPeriod(now))
     .orderBy('accounts.holder')
     .orderBy('accounts.resource', 'desc')
     .execute();
-  return accounts.filter((account) => isCurrentPeriod(account, now));
 }
 
 function emptyQuota(row: QuotaRow): QuotaRecord {
@@ -112,23 +111,10 @@ function emptyQuota(row: QuotaRow): QuotaRecord {
  * never deleted. The periods are counted because quotas also change, without a write, when a period begins or ends.
  */
 export async function getQuotasVersion(db: Db, now: number): Promise<string> {
-  const { accounts, begun, ended } = await db
-    .selectNoFrom((eb) => [
-      eb
-        .selectFrom('accounts')
-        .select((sub) => sub.fn.sum('version').as('version'))
-        .as('accounts'),
-      eb
-        .selectFrom('periods')
-        .select((sub) => sub.fn.countAll().as('begun'))
-        .where('startsAt', '<=', now)
-        .as('begun'),
-      eb
-        .selectFrom('periods')
-        .select((sub) => sub.fn.countAll().as('ended'))
-        .where('endsAt', '<=', now)
-        .as('ended'),
-    ])
-    .executeTakeFirstOrThrow();
-  return [accounts ?? 0, begun, ended].join('-');
+  const { rows } = await sql<{ accounts: number | null; begun: number; ended: number }>`
+    select (select sum(version) from accounts) as accounts,
+      (select count(*) from periods where starts_at <= ${now}) as begun,
+      (select count(*) from periods where ends_at <= ${now}) as ended`.execute(db);
+  const [row] = rows;
+  return [row?.accounts ?? 0, row?.begun, row?.ended].join('-');
 }

@@ -2,6 +2,7 @@ import { thresholdReached } from '../../domain/accounting/charge.ts';
 import type { Tx } from '../database/handle.ts';
 import { insertEvents } from '../events/events.ts';
 import { listMembers } from '../identity/members.ts';
+import { getProject } from '../identity/projects.ts';
 import { type Account, poolHolder } from './accounts.ts';
 
 /**
@@ -13,14 +14,10 @@ export async function publishThreshold(tx: Tx, account: Account, now: number): P
   if (reached === account.alerted) return;
   await tx.updateTable('accounts').set({ alerted: reached }).where('id', '=', account.id).execute();
   if (reached < account.alerted) return;
-  const project = await tx
-    .selectFrom('projects')
-    .select(['hpc', 'name'])
-    .where('id', '=', account.projectId)
-    .executeTakeFirstOrThrow();
+  const { hpc, name } = await getProject(tx, account.projectId);
   const data = {
-    hpc: project.hpc,
-    project_name: project.name,
+    hpc,
+    project_name: name,
     resource: account.resource,
     account: account.holder === poolHolder ? 'pool' : 'cap',
     percent: reached,

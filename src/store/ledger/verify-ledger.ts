@@ -26,8 +26,7 @@ export async function verifyLedger(db: Db): Promise<LedgerVerification> {
       ...wrongSums,
       ...checkHeldEqualsOpenHolds(accounts, openHolds),
       ...(await checkUnfinishedJobCounts(snapshot)),
-      ...(await checkPoolsEqualCaps(snapshot)),
-      ...(await checkPoolsCoverCaps(snapshot)),
+      ...(await comparePoolsWithCaps(snapshot)),
       ...(await checkEndedJobsAreSettled(snapshot)),
       ...(await checkUseIsGranted(snapshot)),
     ];
@@ -40,9 +39,7 @@ async function listOpenHolds(db: Db): Promise<Row<'holds'>[]> {
   return await db
     .selectFrom('holds')
     .selectAll()
-    .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom('resolutions').select('holdId').whereRef('holdId', '=', 'holds.id'))),
-    )
+    .where(sql<boolean>`not exists (select hold_id from resolutions where hold_id = holds.id)`)
     .execute();
 }
 
@@ -75,22 +72,20 @@ async function checkUnfinishedJobCounts(db: Db): Promise<string[]> {
   return rows.map(({ id, counted, jobs }) => `user ${id}: counts ${counted} unfinished jobs, but has ${jobs}`);
 }
 
-async function checkPoolsEqualCaps(db: Db): Promise<string[]> {
-  const { rows } = await sql<{ projectId: number; resource: string }>`
-    select project_id, resource from accounts group by project_id, resource, period_id
-    having sum(case when holder = ${poolHolder} then posted + overrun else 0 end)
-        <> sum(case when holder = ${poolHolder} then 0 else posted + overrun end)
-        or sum(case when holder = ${poolHolder} then held else 0 end)
-        <> sum(case when holder = ${poolHolder} then 0 else held end)`.execute(db);
-  return rows.map((row) => `project ${row.projectId}: the pool's use of ${row.resource} is not the sum of its caps`);
-}
-
-async function checkPoolsCoverCaps(db: Db): Promise<string[]> {
-  const { rows } = await sql<{ projectId: number; resource: string }>`
-    select project_id, resource from accounts group by project_id, resource, period_id
-    having sum(case when holder = ${poolHolder} then granted else 0 end)
-         < sum(case when holder = ${poolHolder} then 0 else granted end)`.execute(db);
-  return rows.map((row) => `project ${row.projectId}: its caps are granted more ${row.resource} than its pool`);
+/** The use of a pool is that of its caps, and its grant covers theirs. */
+async function comparePoolsWithCaps(db: Db): Promise<string[]> {
+  const poolLessCaps = (amount: string) =>
+    sql`sum(case when holder = ${poolHolder} then ${sql.raw(amount)} else -(${sql.raw(amount)}) end)`;
+  const { rows } = await sql<{ projectId: number; resource: string; used: number; held: number; granted: number }>`
+    select project_id, resource, ${poolLessCaps('posted + overrun')} as used, ${poolLessCaps('held')} as held,
+      ${poolLessCaps('granted')} as granted
+    from accounts group by project_id, resource, period_id`.execute(db);
+  return rows.flatMap(({ projectId, resource, used, held, granted }) => [
+    ...(used === 0 && held === 0
+      ? []
+      : [`project ${projectId}: the pool's use of ${resource} is not the sum of its caps`]),
+    ...(granted >= 0 ? [] : [`project ${projectId}: its caps are granted more ${resource} than its pool`]),
+  ]);
 }
 
 const states: JobState[] = ['accepted', 'submitting', 'queued', 'running', 'ended', 'deleted'];

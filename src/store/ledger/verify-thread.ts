@@ -2,7 +2,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import { connectDatabase, type DatabaseSettings } from '../database/database.ts';
-import type { Db } from '../database/handle.ts';
 import { type LedgerVerification, verifyLedger } from './verify-ledger.ts';
 
 export interface ThreadInput {
@@ -13,7 +12,8 @@ export interface ThreadInput {
 /** Errors lose their class when they are posted between threads. */
 export type ThreadResult = { verification: LedgerVerification } | { code: ErrorCode; message: string };
 
-async function verify(db: Db): Promise<ThreadResult> {
+async function verify({ settings, dataFolder }: ThreadInput): Promise<ThreadResult> {
+  await using db = connectDatabase(settings, dataFolder);
   try {
     return { verification: await verifyLedger(db) };
   } catch (error) {
@@ -22,10 +22,4 @@ async function verify(db: Db): Promise<ThreadResult> {
   }
 }
 
-async function run({ settings, dataFolder }: ThreadInput): Promise<void> {
-  const db = connectDatabase(settings, dataFolder);
-  parentPort?.postMessage(await verify(db));
-  await db.destroy();
-}
-
-void run(workerData);
+void verify(workerData).then((result) => parentPort?.postMessage(result));

@@ -36,14 +36,11 @@ export async function removeOldBackups(
 /** Backups that were interrupted. Another backup may be running: only those that nobody has written to for a day. */
 async function listAbandoned(folder: string, names: readonly string[], extension: string): Promise<string[]> {
   const suffix = '.partial';
-  const unfinished = names.filter(
-    (name) => name.endsWith(suffix) && isBackupName(name.slice(0, -suffix.length), extension),
-  );
-  const ages = await Promise.all(
-    unfinished.map(async (name) => {
-      const { mtimeMs } = await stat(join(folder, name)).catch(() => ({ mtimeMs: Date.now() }));
-      return Date.now() - mtimeMs;
-    }),
-  );
-  return unfinished.filter((_, index) => (ages[index] ?? 0) > msPerDay);
+  const abandoned: string[] = [];
+  for (const name of names) {
+    if (!name.endsWith(suffix) || !isBackupName(name.slice(0, -suffix.length), extension)) continue;
+    const { mtimeMs } = await stat(join(folder, name)).catch(() => ({ mtimeMs: Date.now() }));
+    if (Date.now() - mtimeMs > msPerDay) abandoned.push(name);
+  }
+  return abandoned;
 }

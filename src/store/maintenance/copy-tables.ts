@@ -1,11 +1,18 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
+import { describeSchema } from '../database/schema-check.ts';
+
+type Row = Readonly<Record<string, unknown>>;
 
 /** A table as the database describes it. So new tables are copied without being listed here. */
 interface Table {
   name: string;
   columns: string[];
+  /** The columns of the primary key. */
+  key: string[];
+  /** The tables that its foreign keys refer to. */
+  parents: string[];
   /** Whether the database assigns the ids. */
   hasGeneratedIds: boolean;
   /** Whether it has a column of bytes, so that its rows can be large. */
@@ -27,8 +34,7 @@ export async function countRows(db: Db): Promise<Map<string, number>> {
 
 /**
  * Copies every row of every table, and the last assigned ids, so that no id is reused. Both databases must have the same
- * schema, and the target must be empty. On PostgreSQL the source must be a transaction. Returns digests of the rows that
- * were read.
+ * schema, and the target must be empty. Returns digests of the rows that were read.
  */
 export async function copyTables(from: Db, to: Tx): Promise<TableDigests> {
   const { setLastId } = to.backend.dialect;
@@ -46,7 +52,7 @@ export async function copyTables(from: Db, to: Tx): Promise<TableDigests> {
   return digests;
 }
 
-/** Reads every row. On PostgreSQL the handle must be a transaction. */
+/** Reads every row. */
 export async function digestTables(db: Db): Promise<TableDigests> {
   const digests = new Map<string, string>();
   for (const table of await describeTables(db)) digests.set(table.name, (await readRows(db, table)).digest);
@@ -59,14 +65,21 @@ export async function digestTables(db: Db): Promise<TableDigests> {
  */
 async function readRows(
   db: Db,
-  { name, columns, hasGeneratedIds, hasBytes }: Table,
-  onRows?: (rows: readonly Record<string, unknown>[]) => Promise<void>,
+  { name, columns, key, hasGeneratedIds, hasBytes }: Table,
+  onRows: (rows: readonly Row[]) => Promise<void> = async () => undefined,
 ): Promise<{ digest: string; lastId: number }> {
   const batchSize = hasBytes ? maxLargeRows : Math.floor(maxValues / columns.length);
   const digest = createTableDigest(columns);
-  for await (const rows of db.backend.dialect.readTable(db, name, batchSize)) {
+  const keyColumns = sql.join(key.map((column) => sql.ref(column)));
+  let condition = sql`true`;
+  for (;;) {
+    const query = sql<Row>`select * from ${sql.table(name)} where ${condition} order by ${keyColumns} limit ${batchSize}`;
+    const { rows } = await query.execute(db.withoutPlugins());
     for (const row of rows) digest.add(row);
-    await onRows?.(rows);
+    const last = rows.at(-1);
+    if (last !== undefined) await onRows(rows);
+    if (last === undefined || rows.length < batchSize) break;
+    condition = sql`(${keyColumns}) > (${sql.join(key.map((column) => last[column]))})`;
   }
   const lastId = hasGeneratedIds ? await db.backend.dialect.lastId(db, name) : 0;
   return { digest: digest.finish(lastId), lastId };
@@ -74,27 +87,25 @@ async function readRows(
 
 /** Lists the tables, each after the tables that its foreign keys refer to. */
 async function describeTables(db: Db): Promise<Table[]> {
-  const { schemaName, foreignKeys, bytesColumn } = db.backend.dialect;
-  const schema = await schemaName(db);
-  const keys = await foreignKeys(db);
-  const described = await db.introspection.getTables();
-  const remaining = new Map(
-    described
-      .filter((table) => !table.isView && (schema === null || table.schema === schema))
-      .map(({ name, columns }) => [
-        name,
-        {
-          name,
-          columns: columns.map((column) => column.name),
-          hasGeneratedIds: columns.some((column) => column.isAutoIncrementing),
-          hasBytes: columns.some((column) => column.dataType.toLowerCase() === bytesColumn),
-        },
-      ]),
-  );
+  const remaining = new Map<string, Table>();
+  for (const [object, definition] of Object.entries(await describeSchema(db))) {
+    const [, kind, name = '', column = ''] = /^(column|primary key|foreign key) ([^.]+)\.?(.*)$/.exec(object) ?? [];
+    if (kind === undefined) continue;
+    const empty: Table = { name, columns: [], key: [], parents: [], hasGeneratedIds: false, hasBytes: false };
+    const table = remaining.get(name) ?? empty;
+    remaining.set(name, table);
+    if (kind === 'primary key') table.key = definition.split(', ');
+    else if (kind === 'foreign key') table.parents.push(definition.split('.', 1)[0] ?? '');
+    else {
+      table.columns.push(column);
+      table.hasGeneratedIds ||= definition === 'identity';
+      table.hasBytes ||= definition.startsWith('bytes');
+    }
+  }
   const ordered: Table[] = [];
   while (remaining.size > 0) {
-    const next = [...remaining.values()].find(({ name }) =>
-      keys.every(({ child, parent }) => child !== name || parent === name || !remaining.has(parent)),
+    const next = [...remaining.values()].find(({ name, parents }) =>
+      parents.every((parent) => parent === name || !remaining.has(parent)),
     );
     if (next === undefined)
       throw new Error(`circular foreign keys between the tables: ${[...remaining.keys()].join(', ')}`);
@@ -116,7 +127,7 @@ export function createTableDigest(columns: readonly string[]) {
   let sum = 0n;
   let rows = 0;
   return {
-    add(row: Readonly<Record<string, unknown>>): void {
+    add(row: Row): void {
       const values = names.map((name) => toText(row[name]));
       const hash = createHash('sha256').update(JSON.stringify(values)).digest('hex');
       sum = BigInt.asUintN(256, sum + BigInt(`0x${hash}`));

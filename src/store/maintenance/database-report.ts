@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { connectDatabase, type DatabaseSettings } from '../database/database.ts';
-import type { Db } from '../database/handle.ts';
 import { getSchemaStatus, type SchemaStatus } from '../database/migrations.ts';
 import { type LedgerVerification, verifyLedger } from '../ledger/verify-ledger.ts';
 import { countRows } from './copy-tables.ts';
@@ -20,22 +19,14 @@ export async function readDatabaseReport(
   dataFolder: string,
   { verifiesLedger = true } = {},
 ): Promise<DatabaseReport> {
-  const db = connectDatabase({ ...settings, statementTimeoutMs: 0 }, dataFolder);
-  try {
-    const schema = await getSchemaStatus(db);
-    const isCurrent = schema.pending.length === 0 && schema.differences.length === 0;
-    return {
-      version: await readVersion(db),
-      schema,
-      rows: schema.applied.length === 0 ? {} : Object.fromEntries(await countRows(db)),
-      ledger: isCurrent && verifiesLedger ? await verifyLedger(db) : null,
-    };
-  } finally {
-    await db.destroy();
-  }
-}
-
-async function readVersion(db: Db): Promise<string> {
+  await using db = connectDatabase({ ...settings, statementTimeoutMs: 0 }, dataFolder);
+  const schema = await getSchemaStatus(db);
+  const isCurrent = schema.pending.length === 0 && schema.differences.length === 0;
   const { rows } = await sql<{ version: string }>`select ${sql.raw(db.backend.dialect.version)} as version`.execute(db);
-  return rows[0]?.version ?? '';
+  return {
+    version: rows[0]?.version ?? '',
+    schema,
+    rows: schema.applied.length === 0 ? {} : Object.fromEntries(await countRows(db)),
+    ledger: isCurrent && verifiesLedger ? await verifyLedger(db) : null,
+  };
 }

@@ -5,7 +5,7 @@ import { BursarError, errnoCode } from '../../domain/errors.ts';
 import { connectDatabase, openDatabase } from '../database/database.ts';
 import type { Db } from '../database/handle.ts';
 import { getSchemaStatus } from '../database/migrations.ts';
-import { inTransaction, runWithoutRetry } from '../database/transaction.ts';
+import { inSnapshot, inTransaction, runWithoutRetry } from '../database/transaction.ts';
 import { type AuditVerification, verifyAudit } from '../identity/verify-audit.ts';
 import { countPossibleTry } from '../jobs/job-queue.ts';
 import { type LedgerVerification, verifyLedger } from '../ledger/verify-ledger.ts';
@@ -80,8 +80,7 @@ async function detachFromInstances(db: Db): Promise<void> {
 /** Copies a repeatable-read snapshot of PostgreSQL, which blocks no writer. */
 async function copyToFile(db: Db, file: string): Promise<void> {
   await withSqliteFile(file, async (target) => {
-    const builder = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
-    const read = await runWithoutRetry(db, builder, (from) => inTransaction(target, (to) => copyTables(from, to)));
+    const read = await inSnapshot(db, (from) => inTransaction(target, (to) => copyTables(from, to)));
     requireEqual(read, await digestTables(target), 'the database');
   });
 }
@@ -150,12 +149,8 @@ async function summarize(db: Db): Promise<Snapshot> {
 }
 
 async function withSqliteFile<T>(file: string, use: (db: Db) => Promise<T>): Promise<T> {
-  const db = await openDatabase(sqliteSettings(file), '.');
-  try {
-    return await use(db);
-  } finally {
-    await db.destroy();
-  }
+  await using db = await openDatabase(sqliteSettings(file), '.');
+  return await use(db);
 }
 
 async function requireCurrentSchema(db: Db): Promise<void> {
@@ -194,15 +189,12 @@ async function requireComplete(file: string): Promise<void> {
 async function requireSnapshot(copy: string, file: string): Promise<void> {
   let applied = 0;
   let damage: string | undefined;
-  let db: Db | undefined;
   try {
-    db = connectDatabase(sqliteSettings(copy), '.');
+    await using db = connectDatabase(sqliteSettings(copy), '.');
     damage = await findDamage(db);
     applied = damage === undefined ? (await getSchemaStatus(db)).applied.length : 1;
   } catch {
     // Not a SQLite file.
-  } finally {
-    await db?.destroy();
   }
   if (applied === 0)
     throw new BursarError(

@@ -57,19 +57,10 @@ export async function listLeaseHolders(db: Db): Promise<{ name: string; holder: 
 export async function countDelayedJobs(db: Db): Promise<Map<string, DelayedJobs>> {
   const rows = await db
     .selectFrom('jobs')
-    .select((eb) => [
-      'hpc',
-      eb.fn.countAll().as('count'),
-      eb.fn.min('delayedAt').as('since'),
-      eb.fn.max('delayReason').as('reason'),
-    ])
+    .select(['hpc', sql<number>`count(*)`.as('count'), sql<number>`min(delayed_at)`.as('since')])
+    .select(sql<string>`coalesce(max(delay_reason), '')`.as('reason'))
     .where('delayedAt', 'is not', null)
     .groupBy('hpc')
     .execute();
-  return new Map(
-    rows.map(({ hpc, count, since, reason }) => [
-      hpc,
-      { count: Number(count), since: Number(since), reason: reason ?? '' },
-    ]),
-  );
+  return new Map(rows.map(({ hpc, ...delayed }) => [hpc, delayed]));
 }

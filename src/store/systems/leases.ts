@@ -85,14 +85,9 @@ export async function requireLease(tx: Tx, { name, fencingToken: term }: Lease):
   throw new BursarError('lease_lost', `Another instance has acquired the lease ${name}.`, { transient: true });
 }
 
-const selectOwnLease = prepareQuery((db, param: Param<{ name: string; term: number }>) => {
-  const lease = db
-    .selectFrom('leases')
-    .select('term')
-    .where('name', '=', param('name'))
-    .where('term', '=', param('term'));
-  return db.backend.dialect.locksRows ? lease.forShare() : lease;
-});
+const selectOwnLease = prepareQuery((db, param: Param<{ name: string; term: number }>) =>
+  db.selectFrom('leases').select('term').where('name', '=', param('name')).where('term', '=', param('term')).forShare(),
+);
 
 /** The clock of the database server is the same for all instances. */
 function currentTimeMs(db: Db): RawBuilder<number> {

@@ -1,4 +1,3 @@
-import type { SystemStatus } from '../../domain/systems/health.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { Row } from '../database/tables.ts';
 import { isUnfinished } from '../jobs/job-queue.ts';
@@ -18,23 +17,9 @@ export async function ensureSystem(db: Db, hpc: string, now: number): Promise<vo
     .execute();
 }
 
-export async function setSystemStatus(
-  tx: Tx,
-  hpc: string,
-  status: SystemStatus,
-  since: number,
-  detail: string,
-): Promise<void> {
-  await tx.updateTable('systems').set({ status, since, detail }).where('hpc', '=', hpc).execute();
-}
-
-/** A paused system rejects submissions; its accepted jobs go on. Null resumes it. */
-export async function setSystemPause(tx: Tx, hpc: string, pause: { at: number; reason: string } | null): Promise<void> {
-  await tx
-    .updateTable('systems')
-    .set({ pausedAt: pause?.at ?? null, pauseReason: pause?.reason ?? null })
-    .where('hpc', '=', hpc)
-    .execute();
+/** A paused system rejects submissions; its accepted jobs go on. */
+export async function updateSystem(tx: Tx, hpc: string, change: Partial<Omit<SystemRecord, 'hpc'>>): Promise<void> {
+  await tx.updateTable('systems').set(change).where('hpc', '=', hpc).execute();
 }
 
 /** Counts the queued and running jobs of each system. Jobs before their submission count as queued. */

@@ -1,4 +1,4 @@
-import { ensureSystem, setSystemStatus } from '../../store/systems/systems.ts';
+import { ensureSystem, updateSystem } from '../../store/systems/systems.ts';
 import { startCleanup } from '../cleanup.ts';
 import { type HeldLease, holdLease, type LeaseDeps, type Stoppable } from '../hold-lease.ts';
 import { startUsageMonitor } from '../usage-monitor.ts';
@@ -68,7 +68,7 @@ async function openEngine({ engine, system, lease, now }: LeasedSystemDeps, sign
     await engine.open(signal);
   } catch (error) {
     const { message } = error as Error;
-    await lease.transaction((tx) => setSystemStatus(tx, system.name, 'down', now(), message));
+    await lease.transaction((tx) => updateSystem(tx, system.name, { status: 'down', since: now(), detail: message }));
     throw error;
   }
 }

@@ -7,7 +7,7 @@ import {
   type UnfinishedJob,
 } from '../../store/jobs/job-queue.ts';
 import { findJob } from '../../store/jobs/jobs.ts';
-import { setSystemStatus } from '../../store/systems/systems.ts';
+import { updateSystem } from '../../store/systems/systems.ts';
 import { type Loop, startLoop } from '../loop.ts';
 import { advanceJob, releaseJobs } from './advance-job.ts';
 import { createJobEnds, type FinishedObservation, type JobEnds } from './job-ends.ts';
@@ -68,7 +68,7 @@ export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Lo
     const failingMs = now() - lastSuccessAt;
     const { status, detail } = statusAfterPoll(result, { consecutiveFailures, failingMs });
     if (storedStatus === status) return;
-    await lease.transaction((tx) => setSystemStatus(tx, system.name, status, now(), detail));
+    await lease.transaction((tx) => updateSystem(tx, system.name, { status, since: now(), detail }));
     if (storedStatus !== '' || status !== 'up') log.warn({ hpc: system.name, status, detail }, 'system status changed');
     storedStatus = status;
   }

@@ -2,12 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { allScopes, parseScopes } from '../../../src/domain/identity/policy.ts';
 
-test('scopes are parsed once, but text that only a request can have is not kept', () => {
+test('scopes are read in the order of the list, each once; unknown words are left out', () => {
   const all = [...allScopes].join(' ');
   assert.deepEqual(parseScopes(all), allScopes);
-  assert.equal(parseScopes(all), parseScopes(all));
-  const repeated = 'jobs:read '.repeat(1000);
-  assert.deepEqual([...parseScopes(repeated)], ['jobs:read']);
-  assert.notEqual(parseScopes(repeated), parseScopes(repeated));
+  assert.deepEqual([...parseScopes('jobs:read '.repeat(1000))], ['jobs:read']);
   assert.deepEqual([...parseScopes('quotas:read unknown jobs:read')], ['jobs:read', 'quotas:read']);
 });

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
 import { sql } from 'kysely';
 import { openDatabase } from '../../../src/store/database/database.ts';
-import { describeSchema } from '../../../src/store/database/schema-check.ts';
+import { describeSchema, findSchemaDifferences } from '../../../src/store/database/schema-check.ts';
+import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { databaseSettings, withDatabase } from '../../support/database.ts';
 import { startServer } from '../../support/server.ts';
 import { openTestDatabase } from '../../support/test-database.ts';
@@ -25,6 +26,15 @@ describe('the schema of the database', () => {
     const { db, close } = await openTestDatabase([], 1, 1);
     t.after(close);
     assert.deepEqual(await describeSchema(db), expectedSchema);
+  });
+
+  test('is compared while a transaction writes', async (t) => {
+    const { db, close } = await openTestDatabase(['1'], 1, 1);
+    t.after(close);
+    await inTransaction(db, async (tx) => {
+      await tx.updateTable('users').set({ name: 'Ada' }).execute();
+      assert.deepEqual(await findSchemaDifferences(db), []);
+    });
   });
 
   for (const [difference, ...statements] of [

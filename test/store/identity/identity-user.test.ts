@@ -223,9 +223,9 @@ describe('the claims of an identity', () => {
 
 describe('the groups of an identity', () => {
   const climate = (role: 'member' | 'manager' = 'member') => [{ hpc: 'sys', project: 'climate', role }];
-  const grant = { timeSeconds: 100, spaceBytes: 100 };
+  const grants = { grantTimeSeconds: 100, grantSpaceBytes: 100 };
   const createClimate = () =>
-    inTransaction(db, (tx) => storeProject(tx, { hpc: 'sys', name: 'climate', autoJoin: false, grant, createdAt: 1 }));
+    inTransaction(db, (tx) => storeProject(tx, { hpc: 'sys', name: 'climate', autoJoin: 0, ...grants, createdAt: 1 }));
 
   async function membership(userId: string): Promise<string | undefined> {
     const member = (await listMemberships(db, userId)).find(({ project }) => project === 'climate');

@@ -149,7 +149,7 @@ describe('the version of quotas', () => {
     const { db } = database;
     const { project } = await findUserAccounts('1');
     await inTransaction(db, async (tx) => {
-      const periodId = await insertPeriod(tx, project.id, 500, 600);
+      const periodId = await insertPeriod(tx, { projectId: project.id, startsAt: 500, endsAt: 600 });
       await ensureAccount(tx, { projectId: project.id, holder: '1', resource: 'time', periodId });
     });
     const own: string[] = [];
