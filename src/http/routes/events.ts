@@ -12,7 +12,6 @@ import {
 } from '../../services/events/read-events.ts';
 import { requireUserId } from '../../services/identity/access.ts';
 import { type CallerRequest, operation, operations, others, own } from '../operation.ts';
-import { sendJson } from '../response/send.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
 import type { RouteContext } from './context.ts';
 
@@ -68,8 +67,8 @@ export function eventOperations(context: RouteContext) {
     }
     const { limit = 100, wait = 0 } = request.query;
     const page = { limit, waitMs: Math.ceil(wait * 1000) };
-    const json = await pollEvents(context, { ...reading, signal: ending }, page);
-    return sendJson(reply.header('cache-control', 'no-store'), 200, json);
+    reply.header('cache-control', 'no-store');
+    return await pollEvents(context, { ...reading, signal: ending }, page);
   };
 
   return operations('events', {

@@ -13,7 +13,7 @@ import type { Owner } from '../../services/scope.ts';
 import { type CallerRequest, notModified, operation, operations, others, own } from '../operation.ts';
 import { authorize } from '../request/access.ts';
 import { requestSignal } from '../request/open-response.ts';
-import { toProject } from '../request/path-params.ts';
+import { toJob } from '../request/path-params.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendFile, setDownloadHeaders } from '../response/send-file.ts';
 import type { RouteContext } from './context.ts';
@@ -63,10 +63,8 @@ export function fileOperations(context: RouteContext) {
     const { caller, params } = request;
     context.openRequests.openUntilClosed('download', caller.userId, reply);
     return {
-      owner,
+      ...toJob(params, owner),
       user: caller.userId,
-      ...toProject(params),
-      jobId: params.job_id,
       path: 'path' in params ? String(params.path) : '',
       // Not aborted when the server starts to close: a download may finish until the drain time is over.
       signal: requestSignal(reply),

@@ -8,7 +8,6 @@ import { formatCursor } from '../request/formats.ts';
 import { summaryQuery, toSummaryQuery } from '../request/list-query.ts';
 import { requestSignal } from '../request/open-response.ts';
 import { scopeQuery, toScope, userQuery } from '../request/path-params.ts';
-import { sendTagged } from '../response/send.ts';
 import type { RouteContext } from './context.ts';
 
 const query = { ...scopeQuery, ...summaryQuery };
@@ -18,15 +17,16 @@ const page = {
   responses: versioned(JobSummaryPageSchema, 'One page of jobs.'),
 };
 
+type SummaryRequest = CallerRequest<string, typeof query>;
+
 /** Pages of jobs, newest first, with the fields that a table of jobs shows besides. */
 export function jobSummaryOperations(context: RouteContext) {
-  const list = async (request: CallerRequest<string, typeof query>, reply: FastifyReply, owner: Owner) => {
-    const { caller, query } = request;
+  const list = async ({ caller, query }: SummaryRequest, reply: FastifyReply, owner: Owner) => {
     const filter = toSummaryQuery(query);
     const scope = toScope(query);
     const found = await listJobSummaries(context, caller.userId, owner, scope, filter, requestSignal(reply));
     const next = found.nextBefore === null ? null : formatCursor('before', found.nextBefore);
-    return sendTagged(request, reply, toJobSummaryPageJson(found.jobs, next));
+    return toJobSummaryPageJson(found.jobs, next);
   };
 
   return operations('jobs', {

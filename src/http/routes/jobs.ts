@@ -6,25 +6,15 @@ import { TimelineSchema } from '../../contract/timeline.ts';
 import { requireUserId } from '../../services/identity/access.ts';
 import { cancelJob } from '../../services/jobs/cancel-job.ts';
 import { deleteJob } from '../../services/jobs/delete-job.ts';
-import type { JobAction, JobPath } from '../../services/jobs/find-job.ts';
+import type { JobAction } from '../../services/jobs/find-job.ts';
 import { listJobs, readJob } from '../../services/jobs/read-jobs.ts';
 import { submitJob } from '../../services/jobs/submit-job.ts';
 import { readTimeline } from '../../services/jobs/timeline.ts';
-import type { Owner, PathScope } from '../../services/scope.ts';
-import {
-  type CallerRequest,
-  json,
-  operation,
-  operations,
-  others,
-  own,
-  type RouteRequest,
-  versioned,
-} from '../operation.ts';
+import type { PathScope } from '../../services/scope.ts';
+import { type CallerRequest, json, operation, operations, others, own, versioned } from '../operation.ts';
 import { listQuery, toListQuery } from '../request/list-query.ts';
-import { scopeQuery, toProject, toScope, userQuery } from '../request/path-params.ts';
+import { scopeQuery, toJob, toScope, userQuery } from '../request/path-params.ts';
 import { submissionHeaderSchemas, submissionHeaders, zipBody } from '../request/submission.ts';
-import { sendJson, sendTagged, sendVersioned } from '../response/send.ts';
 import type { RouteContext } from './context.ts';
 
 const list = {
@@ -66,10 +56,6 @@ type JobRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/'>;
 
 /** Lists, reads, submits, cancels and deletes jobs (4.1 and 4.2 of the interface). */
 export function jobOperations(context: RouteContext) {
-  type ListRequest = RouteRequest<string, typeof listQuery>;
-  const sendList = async (request: ListRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
-    sendVersioned(request, reply, owner, await listJobs(context, owner, scope, toListQuery(request.query)));
-
   const submit = async (request: CallerRequest, reply: FastifyReply, scope: PathScope) => {
     const { caller, idempotency, span } = request;
     const endUpload = context.openRequests.open('upload', caller.userId);
@@ -82,38 +68,28 @@ export function jobOperations(context: RouteContext) {
         idempotency,
         traceParent: span?.traceParent ?? null,
       });
-      return sendJson(reply.header('location', toJobPath(job)), 201, job);
+      reply.header('location', toJobPath(job));
+      return job;
     } finally {
       endUpload();
     }
   };
 
-  const toPath = ({ params }: JobRequest, owner: Owner): JobPath => ({
-    owner,
-    ...toProject(params),
-    jobId: params.job_id,
-  });
-
-  const read = async (request: JobRequest, reply: FastifyReply, owner: Owner) =>
-    sendTagged(request, reply, await readJob(context, toPath(request, owner)));
-
-  const sendTimeline = async (request: JobRequest, reply: FastifyReply, owner: Owner) =>
-    sendJson(reply, 200, await readTimeline(context, toPath(request, owner)));
-
   const cancel = async (request: JobRequest, reply: FastifyReply, action: JobAction) => {
     const { json: job, hasEnded } = await cancelJob(context, action, request.idempotency);
-    return sendJson(reply, hasEnded ? 200 : 202, job);
+    reply.code(hasEnded ? 200 : 202);
+    return job;
   };
 
-  const actionOfOwner = (request: JobRequest): JobAction => ({
-    ...toPath(request, request.caller.userId),
-    actor: request.caller,
+  const actionOfOwner = ({ caller, params }: JobRequest): JobAction => ({
+    ...toJob(params, caller.userId),
+    actor: caller,
   });
 
-  const intervention = (request: JobRequest, reason: string): JobAction => ({
-    ...toPath(request, undefined),
-    actor: request.caller,
-    intervention: { reason, by: request.isManager ? 'project_manager' : request.caller.role },
+  const intervention = ({ caller, params, isManager }: JobRequest, reason: string): JobAction => ({
+    ...toJob(params, undefined),
+    actor: caller,
+    intervention: { reason, by: isManager ? 'project_manager' : caller.role },
   });
 
   return operations('jobs', {
@@ -122,14 +98,14 @@ export function jobOperations(context: RouteContext) {
       access: own('jobs.read'),
       summary: 'Your jobs on all systems',
       ...list,
-      handler: (request, reply) => sendList(request, reply, request.caller.userId, {}),
+      handler: ({ caller, query }) => listJobs(context, caller.userId, {}, toListQuery(query)),
     }),
     listJobsOnSystem: operation({
       route: 'GET /jobs/{hpc}/',
       access: own('jobs.read'),
       summary: 'Your jobs on one system',
       ...list,
-      handler: (request, reply) => sendList(request, reply, request.caller.userId, toScope(request.params)),
+      handler: ({ caller, query, params }) => listJobs(context, caller.userId, toScope(params), toListQuery(query)),
     }),
     submitJob: operation({
       route: 'POST /jobs/{hpc}/',
@@ -142,7 +118,7 @@ export function jobOperations(context: RouteContext) {
       access: own('jobs.read'),
       summary: 'Your jobs in one project',
       ...list,
-      handler: (request, reply) => sendList(request, reply, request.caller.userId, toScope(request.params)),
+      handler: ({ caller, query, params }) => listJobs(context, caller.userId, toScope(params), toListQuery(query)),
     }),
     submitJobToProject: operation({
       route: 'POST /jobs/{hpc}/{project_name}/',
@@ -155,21 +131,21 @@ export function jobOperations(context: RouteContext) {
       access: own('jobs.read'),
       summary: 'Your job',
       ...oneJob,
-      handler: (request, reply) => read(request, reply, request.caller.userId),
+      handler: ({ caller, params }) => readJob(context, toJob(params, caller.userId)),
     }),
     deleteJob: operation({
       route: 'DELETE /jobs/{hpc}/{project_name}/{job_id}/',
       access: own('jobs.delete'),
       summary: 'Your job: delete the files of a finished job',
       ...deletion,
-      handler: async (request, reply) => sendJson(reply, 200, await deleteJob(context, actionOfOwner(request))),
+      handler: (request) => deleteJob(context, actionOfOwner(request)),
     }),
     getJobTimeline: operation({
       route: 'GET /jobs/{hpc}/{project_name}/{job_id}/timeline/',
       access: own('jobs.read'),
       summary: 'Your job: its timeline',
       ...timeline,
-      handler: (request, reply) => sendTimeline(request, reply, request.caller.userId),
+      handler: ({ caller, params }) => readTimeline(context, toJob(params, caller.userId)),
     }),
     cancelJob: operation({
       route: 'POST /jobs/{hpc}/{project_name}/{job_id}/cancel/',
@@ -185,10 +161,10 @@ export function jobOperations(context: RouteContext) {
       summary: 'Jobs of all users',
       ...list,
       query: { ...userQuery, ...scopeQuery, ...listQuery },
-      handler: async (request, reply) => {
-        const { user_id: owner } = request.query;
+      handler: async ({ query }) => {
+        const { user_id: owner } = query;
         if (owner !== undefined) await requireUserId(context, owner);
-        return sendList(request, reply, owner, toScope(request.query));
+        return listJobs(context, owner, toScope(query), toListQuery(query));
       },
     }),
     getJobOfAnyUser: operation({
@@ -196,7 +172,7 @@ export function jobOperations(context: RouteContext) {
       access: others('jobs.read'),
       summary: 'Job of any user',
       ...oneJob,
-      handler: (request, reply) => read(request, reply, undefined),
+      handler: ({ params }) => readJob(context, toJob(params, undefined)),
     }),
     deleteJobOfAnyUser: operation({
       route: 'DELETE /admin/jobs/{hpc}/{project_name}/{job_id}/',
@@ -205,15 +181,14 @@ export function jobOperations(context: RouteContext) {
       ...deletion,
       description: `${deletion.description} The owner is told the reason by the event \`job.deleted\`.`,
       query: reasonQuery,
-      handler: async (request, reply) =>
-        sendJson(reply, 200, await deleteJob(context, intervention(request, request.query.reason))),
+      handler: (request) => deleteJob(context, intervention(request, request.query.reason)),
     }),
     getJobTimelineOfAnyUser: operation({
       route: 'GET /admin/jobs/{hpc}/{project_name}/{job_id}/timeline/',
       access: others('jobs.read'),
       summary: 'Job of any user: its timeline',
       ...timeline,
-      handler: (request, reply) => sendTimeline(request, reply, undefined),
+      handler: ({ params }) => readTimeline(context, toJob(params, undefined)),
     }),
     cancelJobOfAnyUser: operation({
       route: 'POST /admin/jobs/{hpc}/{project_name}/{job_id}/cancel/',

@@ -7,7 +7,7 @@ import { openJobLog } from '../../services/jobs/read-log.ts';
 import type { Owner } from '../../services/scope.ts';
 import { type CallerRequest, operation, operations, others, own } from '../operation.ts';
 import { requestSignal } from '../request/open-response.ts';
-import { toProject } from '../request/path-params.ts';
+import { toJob } from '../request/path-params.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendEvents, toLogEvents } from '../response/sse.ts';
 import type { RouteContext } from './context.ts';
@@ -69,8 +69,7 @@ export function logOperations(context: RouteContext) {
     const follows = query.follow === '1';
     openRequests.openUntilClosed(follows ? 'log_follower' : 'download', caller.userId, reply);
     const signal = follows ? accessWatch.signal(request, reply, closing) : requestSignal(reply, closing);
-    const path = { owner, ...toProject(params), jobId: params.job_id };
-    const output = await openJobLog(context, { ...path, user: caller.userId, stream, signal });
+    const output = await openJobLog(context, { ...toJob(params, owner), user: caller.userId, stream, signal });
     const lastEventId = headers['last-event-id'];
     const from = lastEventId === undefined ? offset : Number(lastEventId);
     if (from > output.size && !follows) {

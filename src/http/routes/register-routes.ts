@@ -19,7 +19,7 @@ import { createBrowser } from '../request/browser.ts';
 import { closingSignal, createAccessWatch } from '../request/open-response.ts';
 import { readPathParams } from '../request/path-params.ts';
 import { createRequestChecks, type RequestCheck } from '../request/validation.ts';
-import { sendJson } from '../response/send.ts';
+import { sendResult } from '../response/send.ts';
 import { accountOperations } from './account.ts';
 import { administrationOperations } from './administration.ts';
 import { auditOperations } from './audit.ts';
@@ -74,10 +74,7 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps): Pro
   const documentRoute = page({
     route: 'GET /openapi.json',
     errors: 'problem',
-    handler: (_request, reply) => {
-      document ??= JSON.stringify(openApiDocument(routes.filter(isOperation), version, systems));
-      return sendJson(reply, 200, document);
-    },
+    handler: () => (document ??= JSON.stringify(openApiDocument(routes.filter(isOperation), version, systems))),
   });
   const admit: Admit = async (request, reply, access) => {
     if (access === 'public') return rates.anonymous(request, reply);
@@ -131,7 +128,7 @@ function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: Aut
 /** Registers a route as it is declared. The server answers every other method of its path with 405. */
 function addRoute(app: FastifyInstance, route: Route, check: RequestCheck, admit: Admit): void {
   const [method = '', path = ''] = route.route.split(' ');
-  const status = isOperation(route) ? Number(Object.keys(route.responses)[0]) : 200;
+  const statuses = isOperation(route) ? Object.keys(route.responses) : ['200'];
   app.route({
     method: method as HTTPMethods,
     url: path.replace(/\{path\}$/, '*').replace(/\{(\w+)\}/g, ':$1'),
@@ -143,10 +140,11 @@ function addRoute(app: FastifyInstance, route: Route, check: RequestCheck, admit
       if (route.noStore) reply.header('cache-control', 'no-store');
     },
     ...(route.zip && { preParsing: async (request) => hideContentType(request) }),
-    handler: (request, reply) => {
+    handler: async (request, reply) => {
       check(request);
-      if (status !== 200) reply.code(status);
-      return route.handler(request as Parameters<Route['handler']>[0], reply);
+      reply.code(Number(statuses[0]));
+      const result = await route.handler(request as Parameters<Route['handler']>[0], reply);
+      return await sendResult(request, reply, result, statuses.includes('304'));
     },
   });
 }
