@@ -1,15 +1,6 @@
 import Type from 'typebox';
 import { siteRoles } from '../domain/identity/policy.ts';
-import {
-  namedObject,
-  nullableInteger,
-  nullableString,
-  nullableTimestamp,
-  patterns,
-  requestBody,
-  resource,
-  timestamp,
-} from './fields.ts';
+import { namedObject, nullable, patterns, requestBody, resource, timestamp } from './fields.ts';
 
 const reason = Type.String({
   maxLength: 500,
@@ -98,7 +89,7 @@ export const ProjectSchema = namedObject(
     grant_time_seconds: Type.Integer(),
     grant_space_kb: Type.Number(),
     created_at: timestamp,
-    closed_at: nullableTimestamp,
+    closed_at: nullable(timestamp),
   },
   {
     id: 4,
@@ -127,10 +118,10 @@ export const MemberSchema = namedObject(
 const userFields = {
   user: Type.String(),
   role: Type.Enum([...siteRoles]),
-  name: nullableString('From the OpenID provider.'),
-  mail: nullableString('From the OpenID provider.'),
+  name: nullable(Type.String(), 'From the OpenID provider.'),
+  mail: nullable(Type.String(), 'From the OpenID provider.'),
   created_at: timestamp,
-  disabled_at: nullableTimestamp,
+  disabled_at: nullable(timestamp),
 };
 const exampleUser = {
   user: '301330',
@@ -167,10 +158,10 @@ export const AuditSchema = namedObject(
     id: Type.Integer(),
     at: timestamp,
     actor: Type.String({ description: 'The user, or the name that a command was given.' }),
-    address: nullableString('The IP address of the actor. Null on the command line.'),
-    token_id: nullableInteger('The token of Bursar that was used.'),
-    session_id: nullableInteger('The session that was used.'),
-    request_id: nullableString('The X-Request-Id of the request.'),
+    address: nullable(Type.String(), 'The IP address of the actor. Null on the command line.'),
+    token_id: nullable(Type.Integer(), 'The token of Bursar that was used.'),
+    session_id: nullable(Type.Integer(), 'The session that was used.'),
+    request_id: nullable(Type.String(), 'The X-Request-Id of the request.'),
     action: Type.String(),
     subject: Type.String(),
     details: Type.Object({}, { additionalProperties: Type.Unknown() }),
@@ -193,6 +184,6 @@ export const AuditSchema = namedObject(
 
 export const PeriodSchema = namedObject(
   'Period',
-  { id: Type.Integer(), starts: timestamp, ends: nullableTimestamp },
+  { id: Type.Integer(), starts: timestamp, ends: nullable(timestamp) },
   { id: 2, starts: '2026-01-01T00:00:00.000Z', ends: '2027-01-01T00:00:00.000Z' },
 );

@@ -6,7 +6,8 @@ export const timestamp = Type.String({
   description: 'ISO 8601, UTC.',
   examples: ['2026-01-31T12:00:00.000Z'],
 });
-export const nullableTimestamp = Type.Union([timestamp, Type.Null()]);
+/** For fields with a description of their own. */
+export const time = Type.String({ format: 'date-time' });
 export const resource = Type.Enum(['time', 'space']);
 export const account = Type.Enum(['pool', 'cap'], {
   description: '`pool`: the quota of the project. `cap`: the quota of the user.',
@@ -29,15 +30,8 @@ export const requestBody = <Fields extends TProperties>(fields: Fields, example:
   Type.Object(fields, { additionalProperties: false, examples: [example] });
 
 /** Null if it does not apply. */
-export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-
-export const nullableString = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
-export const nullableTime = (description: string) =>
-  Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description });
-export const nullableNumber = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });
-export const nullableInteger = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description });
-export const nullableEnum = (values: string[], description: string) =>
-  Type.Union([Type.Enum(values), Type.Null()], { description });
+export const nullable = <T extends TSchema>(schema: T, description?: string) =>
+  Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
 /** The patterns of texts in requests, each with the rule that a message states. */
 export const patterns = {

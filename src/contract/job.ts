@@ -10,16 +10,7 @@ import {
   toStage,
 } from '../domain/jobs/job.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
-import {
-  createJsonWriter,
-  namedObject,
-  nullable,
-  nullableInteger,
-  nullableString,
-  nullableTime,
-  stage,
-  toIsoTimeOrNull,
-} from './fields.ts';
+import { createJsonWriter, namedObject, nullable, stage, time, toIsoTimeOrNull } from './fields.ts';
 
 export const OutcomeSchema = Type.Enum([...outcomes], {
   $id: 'Outcome',
@@ -64,9 +55,7 @@ export const JobSchema = namedObject(
     terminal_stage: Type.Boolean({ description: 'True when the stage is final.' }),
     failed: Type.Boolean({ description: 'True for every outcome except success and cancellation by the owner.' }),
     init_date: Type.String({ ...secondsTimestamp, description: 'Submission time, UTC.' }),
-    end_date: Type.Union([Type.String(secondsTimestamp), Type.Null()], {
-      description: 'End time, UTC; null until the job has ended.',
-    }),
+    end_date: nullable(Type.String(secondsTimestamp), 'End time, UTC; null until the job has ended.'),
   },
   exampleJob,
 );
@@ -148,9 +137,9 @@ export const JobSummarySchema = namedObject(
     tags: Type.Array(Type.String(), { description: 'The tags of the job.' }),
     nodes: Type.Integer({ description: 'Number of nodes.' }),
     cores_per_node: Type.Integer({ description: 'Number of cores on each node.' }),
-    started_at: nullableTime('When the job started; null if it has not started.'),
+    started_at: nullable(time, 'When the job started; null if it has not started.'),
     outcome: nullable(OutcomeSchema),
-    charged_seconds: nullableInteger('Charged seconds, minus refunds; null until the job has ended.'),
+    charged_seconds: nullable(Type.Integer(), 'Charged seconds, minus refunds; null until the job has ended.'),
   },
   exampleSummary,
 );
@@ -159,7 +148,7 @@ export const JobSummaryPageSchema = namedObject(
   'JobSummaryPage',
   {
     jobs: Type.Array(JobSummarySchema, { description: 'Newest first.' }),
-    next: nullableString('Pass it as `cursor` to get the next page, of older jobs; null on the last page.'),
+    next: nullable(Type.String(), 'Pass it as `cursor` to get the next page, of older jobs; null on the last page.'),
   },
   { jobs: [exampleSummary], next: 'YmVmb3JlOjE' },
 );
