@@ -1,5 +1,5 @@
-import Type, { type Static } from 'typebox';
-import { namedObject, timestamp, toIsoTime } from './fields.ts';
+import Type from 'typebox';
+import { namedObject, timestamp } from './fields.ts';
 
 export const FileSchema = namedObject(
   'File',
@@ -13,7 +13,3 @@ export const FileSchema = namedObject(
   },
   { path: 'results/output.csv', size: 1234, modified: '2026-01-31T12:00:00.000Z' },
 );
-
-export function publicFile(file: { path: string; size: number; modifiedAt: number }): Static<typeof FileSchema> {
-  return { path: file.path, size: file.size, modified: toIsoTime(file.modifiedAt) };
-}
