@@ -1,18 +1,21 @@
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { ReasonBody, reasonQuery } from '../../contract/administration.ts';
-import { JobSchema, toJobPath } from '../../contract/job.ts';
+import { JobSchema, JobSummaryPageSchema, toJobPath, toJobSummaryPageJson } from '../../contract/job.ts';
 import { TimelineSchema } from '../../contract/timeline.ts';
 import { requireUserId } from '../../services/identity/access.ts';
 import { cancelJob } from '../../services/jobs/cancel-job.ts';
 import { deleteJob } from '../../services/jobs/delete-job.ts';
 import type { JobAction } from '../../services/jobs/find-job.ts';
+import { listJobSummaries } from '../../services/jobs/job-summaries.ts';
 import { listJobs, readJob } from '../../services/jobs/read-jobs.ts';
 import { submitJob } from '../../services/jobs/submit-job.ts';
 import { readTimeline } from '../../services/jobs/timeline.ts';
-import type { PathScope } from '../../services/scope.ts';
+import type { Owner, PathScope } from '../../services/scope.ts';
 import { type CallerRequest, json, operation, operations, others, own, versioned } from '../operation.ts';
-import { listQuery, toListQuery } from '../request/list-query.ts';
+import { formatCursor } from '../request/formats.ts';
+import { listQuery, summaryQuery, toListQuery, toSummaryQuery } from '../request/list-query.ts';
+import { requestSignal } from '../request/open-response.ts';
 import { scopeQuery, toJob, toScope, userQuery } from '../request/path-params.ts';
 import { submissionHeaderSchemas, submissionHeaders, zipBody } from '../request/submission.ts';
 import type { RouteContext } from './context.ts';
@@ -52,6 +55,13 @@ const deletion = {
   responses: { 200: json(JobSchema, 'The job, without files.') },
 };
 
+const summaries = {
+  description: 'Each job with its tags, resources, start, outcome and charge. `next` leads to the older jobs.',
+  query: { ...scopeQuery, ...summaryQuery },
+  responses: versioned(JobSummaryPageSchema, 'One page of jobs.'),
+};
+
+type SummaryRequest = CallerRequest<string, typeof summaries.query>;
 type JobRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/'>;
 
 /** Lists, reads, submits, cancels and deletes jobs (4.1 and 4.2 of the interface). */
@@ -91,6 +101,17 @@ export function jobOperations(context: RouteContext) {
     actor: caller,
     intervention: { reason, by: isManager ? 'project_manager' : caller.role },
   });
+
+  const listSummaries = async ({ caller, query }: SummaryRequest, reply: FastifyReply, owner: Owner) => {
+    const filter = toSummaryQuery(query);
+    const scope = toScope(query);
+    const found = await listJobSummaries(context, caller.userId, owner, scope, filter, requestSignal(reply));
+    const next = found.nextBefore === null ? null : formatCursor('before', found.nextBefore);
+    return toJobSummaryPageJson(found.jobs, next);
+  };
+
+  const requireOwner = async ({ user_id: userId }: { user_id?: string }): Promise<Owner> =>
+    userId === undefined ? undefined : await requireUserId(context, userId);
 
   return operations('jobs', {
     listJobs: operation({
@@ -161,11 +182,7 @@ export function jobOperations(context: RouteContext) {
       summary: 'Jobs of all users',
       ...list,
       query: { ...userQuery, ...scopeQuery, ...listQuery },
-      handler: async ({ query }) => {
-        const { user_id: owner } = query;
-        if (owner !== undefined) await requireUserId(context, owner);
-        return listJobs(context, owner, toScope(query), toListQuery(query));
-      },
+      handler: async ({ query }) => listJobs(context, await requireOwner(query), toScope(query), toListQuery(query)),
     }),
     getJobOfAnyUser: operation({
       route: 'GET /admin/jobs/{hpc}/{project_name}/{job_id}/',
@@ -198,6 +215,22 @@ export function jobOperations(context: RouteContext) {
       description: `${cancellation.description} The owner is told the reason by the event \`job.cancel_requested\`.`,
       body: ReasonBody,
       handler: (request, reply) => cancel(request, reply, intervention(request, request.body.reason)),
+    }),
+
+    listJobSummaries: operation({
+      route: 'GET /job-summaries/',
+      access: own('jobs.read'),
+      summary: 'Your jobs, newest first, by pages',
+      ...summaries,
+      handler: (request, reply) => listSummaries(request, reply, request.caller.userId),
+    }),
+    listJobSummariesOfAllUsers: operation({
+      route: 'GET /admin/job-summaries/',
+      access: others('jobs.read'),
+      summary: 'Jobs of all users, newest first, by pages',
+      ...summaries,
+      query: { ...userQuery, ...summaries.query },
+      handler: async (request, reply) => listSummaries(request, reply, await requireOwner(request.query)),
     }),
   });
 }

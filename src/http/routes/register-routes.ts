@@ -22,20 +22,17 @@ import { createRequestChecks, type RequestCheck } from '../request/validation.ts
 import { sendResult } from '../response/send.ts';
 import { accountOperations } from './account.ts';
 import { administrationOperations } from './administration.ts';
-import { auditOperations } from './audit.ts';
 import { clientOperations } from './clients.ts';
 import type { RouteContext } from './context.ts';
 import { deviceRoutes } from './device.ts';
 import { eventOperations } from './events.ts';
 import { fileOperations } from './files.ts';
-import { jobSummaryOperations } from './job-summaries.ts';
 import { jobOperations } from './jobs.ts';
 import { logOperations } from './logs.ts';
 import { type ProbeDeps, probeOperations } from './probes.ts';
 import { quotaOperations } from './quotas.ts';
 import { signInRoutes } from './sign-in.ts';
 import { systemOperations } from './systems.ts';
-import { userOperations } from './users.ts';
 import { webAppRoutes } from './web-app.ts';
 import { webhookOperations } from './webhooks.ts';
 
@@ -106,7 +103,6 @@ function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: Aut
   const context: RouteContext = { ...services, ...authentication, openRequests, accessWatch, heartbeatMs, closing };
   return [
     ...jobOperations(context),
-    ...jobSummaryOperations(context),
     ...logOperations(context),
     ...fileOperations(context),
     ...quotaOperations(context),
@@ -114,9 +110,7 @@ function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: Aut
     ...eventOperations(context),
     ...webhookOperations(context),
     ...accountOperations(context),
-    ...userOperations(context),
     ...administrationOperations(context),
-    ...auditOperations(context),
     ...signInRoutes(context),
     ...deviceRoutes(context),
     ...clientOperations(context),
