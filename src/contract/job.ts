@@ -83,35 +83,33 @@ export interface PublicJob {
 
 /** The result is stored in the job's row at every change, so that reads need not format it. */
 export function publicJob(job: JobFields, stageNames: StageNames): PublicJob {
-  const object = toJobObject(job, stageNames);
-  const { title, stage, terminal_stage, failed } = object;
-  return { json: writeJob(object), title, stage, isTerminal: terminal_stage, isFailure: failed };
-}
-
-/** The path of a job, from its public JSON. System names are in lower case in paths. */
-export function toJobPath(json: string): string {
-  const { project_hpc, project_name, job_id } = JSON.parse(json) as Static<typeof JobSchema>;
-  return `/jobs/${project_hpc.toLowerCase()}/${project_name}/${job_id}/`;
-}
-
-function toJobObject(job: JobFields, stageNames: StageNames): Static<typeof JobSchema> {
   const { status } = job;
+  const { title } = job.request;
   const end = status.state === 'ended' || status.state === 'deleted' ? status : null;
-  return {
+  const stage = toStage(status, stageNames);
+  const failed = end !== null && isFailure(end.outcome);
+  const json = writeJob({
     id: job.id,
     job_id: job.jobId,
     owner: job.owner,
     project: job.project.id,
     project_hpc: publicSystemName(job.project.hpc),
     project_name: job.project.name,
-    title: job.request.title,
+    title,
     runtime: job.request.runtimeHours,
-    stage: toStage(status, stageNames),
+    stage,
     terminal_stage: isTerminal(status.state),
-    failed: end !== null && isFailure(end.outcome),
+    failed,
     init_date: toUtcSeconds(job.acceptedAt),
     end_date: end === null ? null : toUtcSeconds(end.endedAt),
-  };
+  });
+  return { json, title, stage, isTerminal: isTerminal(status.state), isFailure: failed };
+}
+
+/** The path of a job, from its public JSON. System names are in lower case in paths. */
+export function toJobPath(json: string): string {
+  const { project_hpc, project_name, job_id } = JSON.parse(json) as Static<typeof JobSchema>;
+  return `/jobs/${project_hpc.toLowerCase()}/${project_name}/${job_id}/`;
 }
 
 /** `YYYY-MM-DDThh:mm:ssZ`, the time format of the Job object. */

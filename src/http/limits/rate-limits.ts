@@ -13,12 +13,9 @@ export interface RateLimitSettings {
 }
 
 /** Allows `quota` requests within a window. The quota refills evenly. */
-interface RatePolicy {
+interface Policy {
   quota: number;
   windowMs: number;
-}
-
-interface Policy extends RatePolicy {
   /** Shown to callers. */
   name: string;
   /** The requests that it counts, after "The limit is 5 requests". */
@@ -144,7 +141,7 @@ function tooManyRequests({ quota, windowMs, counted }: Policy, waitMs: number): 
  * Counts one request against a quota that is full again at `fullAt`, which is all that is stored for a caller. A refused request
  * costs nothing. `waitMs` is the time until one more request is allowed.
  */
-export function consume({ quota, windowMs }: RatePolicy, fullAt: number, now: number) {
+export function consume({ quota, windowMs }: Pick<Policy, 'quota' | 'windowMs'>, fullAt: number, now: number) {
   const costMs = windowMs / quota;
   const usedMs = Math.max(0, fullAt - now);
   const allowed = usedMs + costMs <= windowMs;

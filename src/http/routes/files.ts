@@ -1,8 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import Type, { type Static } from 'typebox';
-import { toIsoTime } from '../../contract/fields.ts';
-import { FileSchema } from '../../contract/file.ts';
+import { namedObject, timestamp, toIsoTime } from '../../contract/fields.ts';
 import {
   archiveFiles,
   type FileRequest,
@@ -19,6 +18,19 @@ import { sendEmpty } from '../response/send.ts';
 import { sendFile, setDownloadHeaders } from '../response/send-file.ts';
 import { sendBatches } from '../response/tables.ts';
 import type { RouteContext } from './context.ts';
+
+const FileSchema = namedObject(
+  'File',
+  {
+    path: Type.String({
+      description:
+        'Path relative to the working directory of the job. Append it to the URL of this list to get the file.',
+    }),
+    size: Type.Integer({ description: 'Size in bytes.' }),
+    modified: timestamp,
+  },
+  { path: 'results/output.csv', size: 1234, modified: '2026-01-31T12:00:00.000Z' },
+);
 
 const folderQuery = {
   archive: Type.Optional(Type.Enum(['zip'], { description: 'Download the folder as a zip instead of listing it.' })),

@@ -5,15 +5,9 @@ import type { Metrics } from '../../metrics/metrics.ts';
 import type { Caller } from '../../services/identity/actor.ts';
 import type { Span, Tracing } from '../../tracing/tracing.ts';
 
-/** A random prefix for this process and a counter: unique among all instances. */
-const requestIdPrefix = `${randomUUID().slice(0, 13)}-`;
-let requestCount = 0;
-
 /** The X-Request-Id of the caller, if it is harmless in a log and no token, or a new id. */
 export function toRequestId(header: string | string[] | undefined): string {
-  return typeof header === 'string' && /^(?!.*bursar_)[\w.-]{1,64}$/.test(header)
-    ? header
-    : requestIdPrefix + ++requestCount;
+  return typeof header === 'string' && /^(?!.*bursar_)[\w.-]{1,64}$/.test(header) ? header : randomUUID();
 }
 
 /** A request that has ended, for the access log and the metrics. */
