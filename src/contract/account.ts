@@ -22,9 +22,6 @@ const exampleToken = {
   id: 7,
   name: 'notebook',
   scopes: ['jobs:read', 'jobs:write'],
-  hpc: null,
-  project_name: null,
-  created_at: '2026-01-31T12:00:00.000Z',
   expires_at: '2026-05-01T12:00:00.000Z',
   last_used_on: '2026-02-01',
   last_used_from: '192.0.2.7',
@@ -75,8 +72,6 @@ export const MeSchema = namedObject(
   },
   {
     user: '301330',
-    name: null,
-    mail: null,
     roles: ['user'],
     scopes: ['jobs:read', 'jobs:write'],
     expires_at: '2026-05-01T12:00:00.000Z',
@@ -98,12 +93,10 @@ export const SessionSchema = namedObject(
   },
   {
     id: 12,
-    created_at: '2026-01-31T12:00:00.000Z',
     last_used_at: '2026-01-31T13:00:00.000Z',
     expires_at: '2026-02-01T01:00:00.000Z',
     address: '192.0.2.7',
     user_agent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
-    issuer: null,
     current: true,
   },
 );

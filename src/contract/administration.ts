@@ -95,24 +95,15 @@ export const ProjectSchema = namedObject(
     id: 4,
     project_hpc: 'HPC_ONE',
     project_name: 'climate',
-    auto_join: false,
     grant_time_seconds: 3_600_000,
     grant_space_kb: 1_000_000,
-    created_at: '2026-01-31T12:00:00.000Z',
-    closed_at: null,
   },
 );
 
 export const MemberSchema = namedObject(
   'Member',
   { user: Type.String(), status: memberStatus, role: memberRole, reason: Type.String(), since: timestamp },
-  {
-    user: '301330',
-    status: 'active',
-    role: 'member',
-    reason: 'new in the group',
-    since: '2026-01-31T12:00:00.000Z',
-  },
+  { user: '301330', status: 'active', role: 'member', reason: 'new in the group' },
 );
 
 const userFields = {
@@ -123,14 +114,7 @@ const userFields = {
   created_at: timestamp,
   disabled_at: nullable(timestamp),
 };
-const exampleUser = {
-  user: '301330',
-  role: 'user',
-  name: null,
-  mail: null,
-  created_at: '2026-01-31T12:00:00.000Z',
-  disabled_at: null,
-};
+const exampleUser = { user: '301330', role: 'user' };
 
 export const UserSchema = namedObject('User', userFields, exampleUser);
 
@@ -169,11 +153,9 @@ export const AuditSchema = namedObject(
   },
   {
     id: 9,
-    at: '2026-01-31T12:00:00.000Z',
     actor: '300001',
     address: '192.0.2.7',
     token_id: 7,
-    session_id: null,
     request_id: '6f1c8a52-4e0b-17',
     action: 'project.create',
     subject: 'hpc_one/climate',

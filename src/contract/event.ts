@@ -13,14 +13,6 @@ export const EventTypeSchema = Type.Enum([...Object.keys(eventKinds), testEventT
   description: `${kindDescriptions.join('; ')}; \`${testEventType}\`: a test of a webhook.`,
 });
 
-const exampleEvent = {
-  id: 7,
-  type: 'quota.threshold',
-  at: '2026-01-31T12:00:00.000Z',
-  job: null,
-  data: { hpc: 'hpc_one', project_name: 'proj_hpc_one_01', resource: 'time', account: 'cap', percent: 80 },
-};
-
 /** An event, as streams, lists and webhooks send it. */
 export const EventSchema = namedObject(
   'Event',
@@ -67,7 +59,11 @@ export const EventSchema = namedObject(
       { additionalProperties: true, description: 'Details, depending on the type.' },
     ),
   },
-  exampleEvent,
+  {
+    id: 7,
+    type: 'quota.threshold',
+    data: { hpc: 'hpc_one', project_name: 'proj_hpc_one_01', resource: 'time', account: 'cap', percent: 80 },
+  },
 );
 
 export const EventPageSchema = namedObject(
@@ -76,7 +72,7 @@ export const EventPageSchema = namedObject(
     events: Type.Array(EventSchema, { description: 'Oldest first.' }),
     next: Type.Integer({ description: 'Pass it as `after` to get the next page.' }),
   },
-  { events: [exampleEvent], next: 7 },
+  { next: 7 },
 );
 
 export interface EventFields {

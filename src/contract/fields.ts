@@ -24,7 +24,28 @@ export function stageSchema(systems: readonly HpcSystem[]): TSchema {
 
 /** An object with exactly these fields, which has a name in the OpenAPI document. */
 export const namedObject = <Fields extends TProperties>($id: string, fields: Fields, example: object) =>
-  Type.Object(fields, { $id, additionalProperties: false, examples: [example] });
+  Type.Object(fields, { $id, additionalProperties: false, examples: [completeExample(fields, example)] });
+
+/** Adds the fields that an example leaves out: the examples of their schemas, null, or false. */
+export function completeExample(fields: TProperties, example: object): object {
+  const examples = Object.entries(fields).map(([name, schema]) => [name, defaultExample(schema)]);
+  return { ...Object.fromEntries(examples), ...example };
+}
+
+interface ExampleSource {
+  examples?: readonly unknown[];
+  anyOf?: readonly { type?: string }[];
+  items?: ExampleSource;
+  type?: string;
+}
+
+function defaultExample(schema: TSchema): unknown {
+  const { examples, anyOf, items, type } = schema as ExampleSource;
+  if (examples !== undefined) return examples[0];
+  if (items?.examples !== undefined) return [items.examples[0]];
+  if (anyOf?.some((each) => each.type === 'null')) return null;
+  return type === 'boolean' ? false : undefined;
+}
 
 export const requestBody = <Fields extends TProperties>(fields: Fields, example: object) =>
   Type.Object(fields, { additionalProperties: false, examples: [example] });

@@ -23,22 +23,6 @@ const secondsTimestamp = {
   examples: ['2026-01-31T12:00:00Z'],
 };
 
-export const exampleJob = {
-  id: 1,
-  job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10',
-  owner: '301330',
-  project: 1,
-  project_hpc: 'HPC_ONE',
-  project_name: 'proj_hpc_one_01',
-  title: 'First job',
-  runtime: 0.1,
-  stage: 'QUEUED',
-  terminal_stage: false,
-  failed: false,
-  init_date: '2026-01-31T12:00:00Z',
-  end_date: null,
-};
-
 /** The public Job object. The API contract (2.2) allows exactly these fields. */
 export const JobSchema = namedObject(
   'Job',
@@ -57,7 +41,16 @@ export const JobSchema = namedObject(
     init_date: Type.String({ ...secondsTimestamp, description: 'Submission time, UTC.' }),
     end_date: nullable(Type.String(secondsTimestamp), 'End time, UTC; null until the job has ended.'),
   },
-  exampleJob,
+  {
+    id: 1,
+    job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10',
+    owner: '301330',
+    project: 1,
+    project_name: 'proj_hpc_one_01',
+    title: 'First job',
+    runtime: 0.1,
+    stage: 'QUEUED',
+  },
 );
 
 export interface JobFields {
@@ -117,16 +110,6 @@ function toUtcSeconds(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, 19)}Z`;
 }
 
-const exampleSummary = {
-  job: exampleJob,
-  tags: ['sweep-17'],
-  nodes: 1,
-  cores_per_node: 4,
-  started_at: null,
-  outcome: null,
-  charged_seconds: null,
-};
-
 /** A job with the fields that a table of jobs shows besides. */
 export const JobSummarySchema = namedObject(
   'JobSummary',
@@ -139,7 +122,7 @@ export const JobSummarySchema = namedObject(
     outcome: nullable(OutcomeSchema),
     charged_seconds: nullable(Type.Integer(), 'Charged seconds, minus refunds; null until the job has ended.'),
   },
-  exampleSummary,
+  { tags: ['sweep-17'], nodes: 1, cores_per_node: 4 },
 );
 
 export const JobSummaryPageSchema = namedObject(
@@ -148,7 +131,7 @@ export const JobSummaryPageSchema = namedObject(
     jobs: Type.Array(JobSummarySchema, { description: 'Newest first.' }),
     next: nullable(Type.String(), 'Pass it as `cursor` to get the next page, of older jobs; null on the last page.'),
   },
-  { jobs: [exampleSummary], next: 'YmVmb3JlOjE' },
+  { next: 'YmVmb3JlOjE' },
 );
 
 export interface JobSummaryFields {

@@ -23,8 +23,6 @@ export const QuoteSchema = namedObject(
     runtime: 0.1,
     cost: 360,
     accepted: true,
-    reason: null,
-    binding_account: null,
     time_left: 17_999_640,
     longest_runtime: 48,
   },
@@ -80,7 +78,6 @@ const accountFields = {
   available: Type.Number({ description: 'Amount for new jobs; negative after use beyond the grant.' }),
 };
 const exampleAccount = {
-  user: null,
   resource: 'time',
   unit: 'seconds',
   granted: 18_000_000,
@@ -108,7 +105,6 @@ export const ProjectAccountSchema = namedObject(
     project_hpc: 'HPC_ONE',
     project_name: 'proj_hpc_one_01',
     starts: '2026-01-01T00:00:00.000Z',
-    ends: null,
   },
 );
 

@@ -93,12 +93,9 @@ export const SystemSchema = namedObject(
     tools: [],
     isolation: 'bubblewrap',
     status: 'up',
-    status_since: '2026-01-31T12:00:00.000Z',
     detail: 'the scheduler answers',
     queued_jobs: 0,
     running_jobs: 1,
-    paused_at: null,
-    pause_reason: null,
   },
 );
 

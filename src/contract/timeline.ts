@@ -1,18 +1,9 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import { namedObject, nullable, stage, time, timestamp } from './fields.ts';
-import { exampleJob, JobSchema, OutcomeSchema } from './job.ts';
+import { completeExample, namedObject, nullable, stage, time, timestamp } from './fields.ts';
+import { JobSchema, OutcomeSchema } from './job.ts';
 
 const timelineTypes = [...Object.keys(eventKinds), 'ledger.refund'];
-
-const exampleRequest = {
-  command: 'sbatch run.sh',
-  tool: null,
-  nodes: 1,
-  cores_per_node: 1,
-  runtime: 0.1,
-  params: {},
-};
 
 const TimelineEntry = Type.Object(
   {
@@ -48,7 +39,7 @@ export const GrantedRequestSchema = namedObject(
       { description: 'The given parameters of the tool; null if they are unknown, for jobs of earlier versions.' },
     ),
   },
-  exampleRequest,
+  { command: 'sbatch run.sh', nodes: 1, cores_per_node: 1, runtime: 0.1, params: {} },
 );
 
 /** The history of one job. */
@@ -67,33 +58,10 @@ export const TimelineSchema = namedObject(
     entries: Type.Array(TimelineEntry, { description: 'Oldest first.' }),
   },
   {
-    job: exampleJob,
     tags: ['sweep-17'],
-    request: exampleRequest,
-    started_at: null,
     held_seconds: 360,
-    used_seconds: null,
-    charged_seconds: null,
     refunded_seconds: 0,
-    space_bytes: null,
-    entries: [
-      {
-        at: '2026-01-31T12:00:00.000Z',
-        type: 'job.accepted',
-        stage: 'QUEUED',
-        outcome: null,
-        reason: null,
-        by: null,
-        exit_code: null,
-        engine_id: null,
-        scheduler_message: null,
-        held_seconds: 360,
-        used_seconds: null,
-        charged_seconds: null,
-        charge_rule: null,
-        deletes_at: null,
-      },
-    ],
+    entries: [completeExample(TimelineEntry.properties, { type: 'job.accepted', stage: 'QUEUED', held_seconds: 360 })],
   },
 );
 

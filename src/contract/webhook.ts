@@ -33,11 +33,6 @@ const exampleWebhook = {
   description: 'Reports of finished jobs',
   events: ['job.ended'],
   active: true,
-  created_at: '2026-01-31T12:00:00.000Z',
-  failing_since: null,
-  disabled_at: null,
-  disabled_reason: null,
-  disabled_by: null,
 };
 
 export const WebhookSchema = namedObject('Webhook', webhookFields, exampleWebhook);
@@ -98,12 +93,9 @@ export const DeliverySchema = namedObject(
     event: 7,
     type: 'job.ended',
     state: 'delivered',
-    created_at: '2026-01-31T12:00:00.000Z',
     tries: 1,
-    next_try_at: null,
     last_try_at: '2026-01-31T12:00:01.000Z',
     last_result: '2xx',
-    last_error: null,
   },
 );
 
