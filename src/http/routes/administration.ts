@@ -17,9 +17,10 @@ import { AccountSchema, LedgerVerificationSchema } from '../../contract/ledger.t
 import { BursarError } from '../../domain/errors.ts';
 import { changeGrants } from '../../services/accounting/grants.ts';
 import { openPeriod } from '../../services/accounting/periods.ts';
+import type { GrantChange } from '../../services/accounting/quota-events.ts';
 import { readAuditTrail } from '../../services/identity/audit-trail.ts';
 import { closeProject, createProject, listMembers, listProjects, setMember } from '../../services/identity/projects.ts';
-import { operation, operations, others } from '../operation.ts';
+import { type CallerRequest, operation, operations, others } from '../operation.ts';
 import { optionalTime, pageQuery, toTimeRange } from '../request/list-query.ts';
 import { toProject, toScope } from '../request/path-params.ts';
 import { describeTable, exportFormatQuery, sendBatches, tableFormat } from '../response/tables.ts';
@@ -32,6 +33,10 @@ const grant = {
   key: 'required',
   responses: { 201: Type.Array(AccountSchema) },
 } as const;
+type GrantRequest = CallerRequest<'/{hpc}/{project_name}/'>;
+const change = (context: RouteContext, { caller, params, idempotency }: GrantRequest, grantChange: GrantChange) =>
+  changeGrants(context, toProject(params), grantChange, { actor: caller, idempotency });
+
 const projectList = {
   description: 'All projects, including closed ones.',
   responses: { 200: Type.Array(ProjectSchema) },
@@ -49,10 +54,7 @@ export const administrationOperations = (context: RouteContext) =>
       summary: 'Change the unallocated part of the pool',
       ...grant,
       body: PoolGrantBody,
-      handler: ({ caller, params, body, idempotency }) => {
-        const change = { ...body, user: null, source: 'new' } as const;
-        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
-      },
+      handler: (request) => change(context, request, { ...request.body, user: null, source: 'new' }),
     }),
     transferGrant: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/transfers/',
@@ -60,10 +62,7 @@ export const administrationOperations = (context: RouteContext) =>
       summary: 'Move a grant between members',
       ...grant,
       body: TransferBody,
-      handler: ({ caller, params, body, idempotency }) => {
-        const change = { ...body, kind: 'transfer' } as const;
-        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
-      },
+      handler: (request) => change(context, request, { ...request.body, kind: 'transfer' }),
     }),
     refundJob: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/refunds/',
@@ -71,10 +70,7 @@ export const administrationOperations = (context: RouteContext) =>
       summary: 'Refund charged time of a job',
       ...grant,
       body: RefundBody,
-      handler: ({ caller, params, body, idempotency }) => {
-        const change = { ...body, kind: 'refund' } as const;
-        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
-      },
+      handler: (request) => change(context, request, { ...request.body, kind: 'refund' }),
     }),
     openPeriod: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/periods/',
@@ -93,13 +89,13 @@ export const administrationOperations = (context: RouteContext) =>
       summary: "Change a member's quota",
       ...grant,
       body: CapGrantBody,
-      handler: async ({ caller, params, body, idempotency, isManager }) => {
+      handler: (request) => {
+        const { params, body, isManager } = request;
         if (isManager && body.source !== 'pool') {
           const message = 'A manager cannot change the pool of the project. Send "source": "pool".';
           throw new BursarError('forbidden', message);
         }
-        const change = { ...body, user: params.user_id };
-        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
+        return change(context, request, { ...body, user: params.user_id });
       },
     }),
 
