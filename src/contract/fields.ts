@@ -28,7 +28,7 @@ export const namedObject = <Fields extends TProperties>($id: string, fields: Fie
 
 /** Adds the fields that an example leaves out: the examples of their schemas, null, or false. */
 export function completeExample(fields: TProperties, example: object): object {
-  const examples = Object.entries(fields).map(([name, schema]) => [name, defaultExample(schema)]);
+  const examples = Object.entries(fields).map(([name, schema]) => [name, exampleOf(schema)]);
   return { ...Object.fromEntries(examples), ...example };
 }
 
@@ -39,7 +39,8 @@ interface ExampleSource {
   type?: string;
 }
 
-function defaultExample(schema: TSchema): unknown {
+/** The example of a schema, or of the items of a list. */
+export function exampleOf(schema: TSchema): unknown {
   const { examples, anyOf, items, type } = schema as ExampleSource;
   if (examples !== undefined) return examples[0];
   if (items?.examples !== undefined) return [items.examples[0]];

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import type { SystemStatus } from '../domain/systems/health.ts';
+import type { SystemHealth } from '../domain/systems/health.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
 import { type HpcSystem, type JobResources, publicSystemName, type ToolParameter } from '../domain/systems/system.ts';
 import { namedObject, nullable, time, timestamp, toIsoTime, toIsoTimeOrNull } from './fields.ts';
@@ -99,14 +99,11 @@ export const SystemSchema = namedObject(
   },
 );
 
-export interface SystemFields {
+export interface SystemFields extends SystemHealth {
   system: HpcSystem;
   inputLimits: Static<typeof inputLimits>;
   defaultProject: string;
   isolation: Isolation['kind'];
-  status: SystemStatus;
-  since: number;
-  detail: string;
   queued: number;
   running: number;
   pausedAt: number | null;

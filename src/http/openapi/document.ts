@@ -1,5 +1,5 @@
 import type { TProperties, TSchema } from 'typebox';
-import { stageSchema } from '../../contract/fields.ts';
+import { exampleOf, stageSchema } from '../../contract/fields.ts';
 import type { Operation, ResponseDescription } from '../operation.ts';
 import { headerComponents, toHeaderReferences } from '../response/headers.ts';
 import { errorComponents, errorReferences, needsToken } from './error-responses.ts';
@@ -152,12 +152,4 @@ function toMedia(schema: TSchema, given?: unknown): JsonObject {
   const example = given ?? exampleOf(schema);
   const shown = '$id' in schema ? schema : { ...schema, examples: undefined };
   return { schema: shown, example };
-}
-
-/** The example of a schema, or of the items of a list. */
-function exampleOf(schema: TSchema): unknown {
-  const { examples, items } = schema as { examples?: unknown[]; items?: TSchema };
-  if (examples !== undefined) return examples[0];
-  const item = items && exampleOf(items);
-  return item === undefined ? undefined : [item];
 }

@@ -1,11 +1,11 @@
 import type { ServiceDeps } from '../../services/service-deps.ts';
-import type { OpenRequests } from '../limits/concurrency.ts';
+import type { CountOpenRequest } from '../limits/concurrency.ts';
 import type { AuthenticationDeps } from '../request/access.ts';
 import type { AccessWatch } from '../request/open-response.ts';
 
 /** Everything that handlers of routes use, or pass on to the use cases. Each takes its part. */
 export interface RouteContext extends ServiceDeps, AuthenticationDeps {
-  openRequests: OpenRequests;
+  countOpenRequest: CountOpenRequest;
   accessWatch: AccessWatch;
   /** Between two heartbeats of an event stream. */
   heartbeatMs: number;

@@ -48,10 +48,10 @@ type EventRequest = CallerRequest<string, typeof eventQuery>;
 
 /** Streams changes to a user's jobs and quotas. */
 export function eventOperations(context: RouteContext) {
-  const { heartbeatMs, accessWatch, openRequests, closing } = context;
+  const { heartbeatMs, accessWatch, countOpenRequest, closing } = context;
 
   const send = async (request: EventRequest, reply: FastifyReply, userId: string) => {
-    openRequests.openUntilClosed('event_listener', request.caller.userId, reply);
+    countOpenRequest('event_listener', request.caller.userId, reply);
     const after = await resolvePosition(context, userId, toPosition(request));
     const reading = { userId, after, checkAccess: accessWatch.createCheck(request) };
     const ending = accessWatch.signal(request, reply, closing);

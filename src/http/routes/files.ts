@@ -75,7 +75,7 @@ type FolderRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/', typeof fol
 export function fileOperations(context: RouteContext) {
   const toFileRequest = (request: FolderRequest, reply: FastifyReply, owner: Owner): FileRequest => {
     const { caller, params } = request;
-    context.openRequests.openUntilClosed('download', caller.userId, reply);
+    context.countOpenRequest('download', caller.userId, reply);
     return {
       ...toJob(params, owner),
       user: caller.userId,

@@ -68,21 +68,17 @@ type JobRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/'>;
 export function jobOperations(context: RouteContext) {
   const submit = async (request: CallerRequest, reply: FastifyReply, scope: PathScope) => {
     const { caller, idempotency, span } = request;
-    const endUpload = context.openRequests.open('upload', caller.userId);
-    try {
-      const job = await submitJob(context, {
-        userId: caller.userId,
-        scope,
-        headers: submissionHeaders(request),
-        ...zipBody(request),
-        idempotency,
-        traceParent: span?.traceParent ?? null,
-      });
-      reply.header('location', toJobPath(job));
-      return job;
-    } finally {
-      endUpload();
-    }
+    context.countOpenRequest('upload', caller.userId, reply);
+    const job = await submitJob(context, {
+      userId: caller.userId,
+      scope,
+      headers: submissionHeaders(request),
+      ...zipBody(request),
+      idempotency,
+      traceParent: span?.traceParent ?? null,
+    });
+    reply.header('location', toJobPath(job));
+    return job;
   };
 
   const cancel = async (request: JobRequest, reply: FastifyReply, action: JobAction) => {

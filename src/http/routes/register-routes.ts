@@ -3,7 +3,7 @@ import { stageSchema } from '../../contract/fields.ts';
 import type { Topic } from '../../services/events/event-feed.ts';
 import { authenticate as findCaller } from '../../services/identity/authenticate.ts';
 import type { ServiceDeps } from '../../services/service-deps.ts';
-import type { OpenRequests } from '../limits/concurrency.ts';
+import type { CountOpenRequest } from '../limits/concurrency.ts';
 import { docsPages } from '../openapi/docs-page.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import type { ExampleSystem } from '../openapi/parameters.ts';
@@ -53,7 +53,7 @@ export interface RouteDeps extends ProbeDeps {
   webFolder: string | null;
   /** Between two heartbeats of an event stream. */
   heartbeatMs: number;
-  openRequests: OpenRequests;
+  countOpenRequest: CountOpenRequest;
 }
 
 type Admit = (request: FastifyRequest, reply: FastifyReply, access: Access) => Promise<void> | void;
@@ -91,7 +91,7 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps): Pro
 }
 
 function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: AuthenticationDeps): Route[] {
-  const { services, heartbeatMs, accessTopic, openRequests } = deps;
+  const { services, heartbeatMs, accessTopic, countOpenRequest } = deps;
   const accessWatch = createAccessWatch({
     authenticate: (request) =>
       findCaller(services, { ...credentialsOf(request, authentication.browser), isRepeated: true }),
@@ -100,7 +100,7 @@ function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: Aut
     intervalMs: heartbeatMs,
   });
   const closing = closingSignal(app);
-  const context: RouteContext = { ...services, ...authentication, openRequests, accessWatch, heartbeatMs, closing };
+  const context: RouteContext = { ...services, ...authentication, countOpenRequest, accessWatch, heartbeatMs, closing };
   return [
     ...jobOperations(context),
     ...logOperations(context),
@@ -133,7 +133,8 @@ function addRoute(app: FastifyInstance, route: Route, check: RequestCheck, admit
       route.onRequest?.(request, reply);
       if (route.noStore) reply.header('cache-control', 'no-store');
     },
-    ...(route.zip && { preParsing: async (request) => hideContentType(request) }),
+    // The body is a stream of bytes whatever its type, even a malformed one. `rawHeaders` still have the type.
+    ...(route.zip && { preParsing: async ({ headers }) => void delete headers['content-type'] }),
     handler: async (request, reply) => {
       check(request);
       reply.code(Number(statuses[0]));
@@ -159,11 +160,6 @@ function addBodyParser(app: FastifyInstance, kind: BodyKind): void {
     app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
       done(null, Object.fromEntries(new URLSearchParams(String(body)))),
     );
-}
-
-/** The body is a stream of bytes whatever its type, even a malformed one. `rawHeaders` still have the type. */
-function hideContentType({ headers }: FastifyRequest): void {
-  delete headers['content-type'];
 }
 
 declare module 'fastify' {
