@@ -25,7 +25,6 @@ const exampleToken = {
   expires_at: '2026-05-01T12:00:00.000Z',
   last_used_on: '2026-02-01',
   last_used_from: '192.0.2.7',
-  state: 'valid',
 };
 
 export const TokenSchema = namedObject('Token', tokenFields, exampleToken);

@@ -26,7 +26,7 @@ export function stageSchema(systems: readonly HpcSystem[]): TSchema {
 export const namedObject = <Fields extends TProperties>($id: string, fields: Fields, example: object) =>
   Type.Object(fields, { $id, additionalProperties: false, examples: [completeExample(fields, example)] });
 
-/** Adds the fields that an example leaves out: the examples of their schemas, null, or false. */
+/** Adds the fields that an example leaves out: the examples of their schemas, null, false, or the first of their values. */
 export function completeExample(fields: TProperties, example: object): object {
   const examples = Object.entries(fields).map(([name, schema]) => [name, exampleOf(schema)]);
   return { ...Object.fromEntries(examples), ...example };
@@ -36,16 +36,17 @@ interface ExampleSource {
   examples?: readonly unknown[];
   anyOf?: readonly { type?: string }[];
   items?: ExampleSource;
+  enum?: readonly unknown[];
   type?: string;
 }
 
 /** The example of a schema, or of the items of a list. */
 export function exampleOf(schema: TSchema): unknown {
-  const { examples, anyOf, items, type } = schema as ExampleSource;
+  const { examples, anyOf, items, enum: values, type } = schema as ExampleSource;
   if (examples !== undefined) return examples[0];
   if (items?.examples !== undefined) return [items.examples[0]];
   if (anyOf?.some((each) => each.type === 'null')) return null;
-  return type === 'boolean' ? false : undefined;
+  return type === 'boolean' ? false : values?.[0];
 }
 
 export const requestBody = <Fields extends TProperties>(fields: Fields, example: object) =>

@@ -78,8 +78,6 @@ const accountFields = {
   available: Type.Number({ description: 'Amount for new jobs; negative after use beyond the grant.' }),
 };
 const exampleAccount = {
-  resource: 'time',
-  unit: 'seconds',
   granted: 18_000_000,
   held: 360,
   used: 4320,
@@ -101,7 +99,6 @@ export const ProjectAccountSchema = namedObject(
   },
   {
     ...exampleAccount,
-    unit: 'core-seconds',
     project_hpc: 'HPC_ONE',
     project_name: 'proj_hpc_one_01',
     starts: '2026-01-01T00:00:00.000Z',

@@ -76,10 +76,8 @@ export const SystemSchema = namedObject(
   {
     hpc: 'hpc_one',
     project_hpc: 'HPC_ONE',
-    kind: 'batch',
     command_language: 'sbatch',
     default_project: 'proj_hpc_one_01',
-    charge: 'core',
     limits: { nodes: 64, cores_per_node: 128, runtime: 48 },
     defaults: { nodes: 1, cores_per_node: 1, runtime: 1 },
     input_limits: {
@@ -89,10 +87,7 @@ export const SystemSchema = namedObject(
       ratio: 200,
       verified_bytes: 64_000_000,
     },
-    runtime_policy: 'reject',
     tools: [],
-    isolation: 'bubblewrap',
-    status: 'up',
     detail: 'the scheduler answers',
     queued_jobs: 0,
     running_jobs: 1,

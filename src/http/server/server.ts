@@ -18,7 +18,7 @@ import type { Tracing } from '../../tracing/tracing.ts';
 import { createOpenRequests, limitConnections, type OpenRequestLimits } from '../limits/concurrency.ts';
 import { createRateLimits, type RateLimitSettings } from '../limits/rate-limits.ts';
 import { disconnectSlowReaders, type SlowReaderLimits } from '../limits/slow-readers.ts';
-import { maxJsonBytes, sendError, sendProblem, toRequestError } from '../response/problem.ts';
+import { maxJsonBytes, sendError, toRequestError } from '../response/problem.ts';
 import { type RouteDeps, registerRoutes } from '../routes/register-routes.ts';
 import type { Certificate } from './certificate.ts';
 import { createConnectionErrorHandler, drainBody, endWithProblem } from './connection-errors.ts';
@@ -85,7 +85,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
         const message = 'The path is not well-formed. Send it percent-encoded.';
         throw new BursarError('not_found', message, { cause: error });
       } catch (problem) {
-        sendProblem(problem, request.id, reply);
+        sendError(problem, request, reply);
       }
     },
   });
