@@ -128,11 +128,7 @@ export function publicStatement(statement: Statement): Static<typeof StatementSc
   };
 }
 
-function publicAccountStatement(
-  account: AccountStatement,
-  unit: Static<typeof StatementSchema>['space']['unit'],
-  size: number,
-) {
+function publicAccountStatement(account: AccountStatement, unit: Static<typeof chargedUnit>, size: number) {
   return {
     unit,
     opening_balance: account.opening / size,

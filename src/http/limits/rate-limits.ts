@@ -150,9 +150,6 @@ export function consume({ quota, windowMs }: Pick<Policy, 'quota' | 'windowMs'>,
   return { allowed, fullAt: now + afterMs, remaining, waitMs: Math.max(0, afterMs + costMs - windowMs) };
 }
 
-/** The length of the prefix that a provider gives to one customer: a single host can use every address in it. */
-const ipv6PrefixBits = 64;
-
 /**
  * The network that a client is counted by: an IPv4 address, even if it is written as an IPv4-mapped IPv6 address, or the /64 of
  * an IPv6 address. Text that is no address, which a proxy may send, is a network of its own.
@@ -162,6 +159,7 @@ export function networkOf(address: string): string {
   if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address;
   const ipv6 = ipaddr.IPv6.parse(address);
   if (ipv6.isIPv4MappedAddress()) return ipv6.toIPv4Address().toString();
-  const prefix = ipv6.parts.slice(0, ipv6PrefixBits / 16).map((part) => part.toString(16));
-  return `${prefix.join(':')}::/${ipv6PrefixBits}`;
+  // A provider gives so many addresses to one customer: a single host can use all of them.
+  const prefix = ipv6.parts.slice(0, 4).map((part) => part.toString(16));
+  return `${prefix.join(':')}::/64`;
 }

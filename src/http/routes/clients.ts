@@ -1,3 +1,4 @@
+import { extname } from 'node:path';
 import Type from 'typebox';
 import { namedObject } from '../../contract/fields.ts';
 import { type ClientPackage, listClientPackages, readClientPackage } from '../../services/client-packages.ts';
@@ -68,27 +69,24 @@ export const clientOperations = (context: RouteContext) =>
     }),
   });
 
-const kinds = [
-  {
-    suffix: '.mjs',
+const kinds: Record<string, { mediaType: string; description: string; install(url: string): string }> = {
+  '.mjs': {
     mediaType: 'text/javascript; charset=utf-8',
     description: 'The command line, as one file for Node 20.15 or newer: node bursar.mjs --help',
     install: (url: string) => `curl -O ${url}`,
   },
-  {
-    suffix: '.whl',
+  '.whl': {
     mediaType: 'application/octet-stream',
     description: 'The library for Python 3.9 or newer, and for notebooks.',
     install: (url: string) => `pip install ${url}`,
   },
-  {
-    suffix: '.tgz',
+  '.tgz': {
     mediaType: 'application/gzip',
     description: 'The library for TypeScript and JavaScript, for browsers and Node 20.15 or newer.',
     install: (url: string) => `npm install ${url}`,
   },
-];
-const kindOf = (name: string) => kinds.find(({ suffix }) => name.endsWith(suffix));
+};
+const kindOf = (name: string) => kinds[extname(name)];
 
 function describePackage({ name, content, sha256 }: ClientPackage, origin: string) {
   const url = `${origin}/clients/${name}`;
