@@ -48,13 +48,13 @@ type EventRequest = CallerRequest<string, typeof eventQuery>;
 
 /** Streams changes to a user's jobs and quotas. */
 export function eventOperations(context: RouteContext) {
-  const { heartbeatMs, accessWatch, countOpenRequest, closing } = context;
+  const { heartbeatMs, watchAccess, countOpenRequest, closing } = context;
 
   const send = async (request: EventRequest, reply: FastifyReply, userId: string) => {
     countOpenRequest('event_listener', request.caller.userId, reply);
     const after = await resolvePosition(context, userId, toPosition(request));
-    const reading = { userId, after, checkAccess: accessWatch.createCheck(request) };
-    const ending = accessWatch.signal(request, reply, closing);
+    const { check: checkAccess, ended } = watchAccess(request, reply, closing);
+    const reading = { userId, after, checkAccess };
     async function* toServerSentEvents(signal: AbortSignal): AsyncGenerator<ServerSentEvent> {
       try {
         const events = followEvents(context, { ...reading, signal });
@@ -64,11 +64,11 @@ export function eventOperations(context: RouteContext) {
         if (!(error instanceof BursarError)) throw error;
       }
     }
-    if (wantsStream(request)) return sendEvents(reply, ending, toServerSentEvents, heartbeatMs);
+    if (wantsStream(request)) return sendEvents(reply, ended, toServerSentEvents, heartbeatMs);
     const { limit = 100, wait = 0 } = request.query;
     const page = { limit, waitMs: Math.ceil(wait * 1000) };
     reply.header('cache-control', 'no-store');
-    return await pollEvents(context, { ...reading, signal: ending }, page);
+    return await pollEvents(context, { ...reading, signal: ended }, page);
   };
 
   return operations('events', {

@@ -60,13 +60,14 @@ type LogRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/', typeof logQue
 
 /** Reads the standard output and standard error of jobs, and follows them while the jobs run. */
 export function logOperations(context: RouteContext) {
-  const { accessWatch, countOpenRequest, closing, heartbeatMs } = context;
+  const { watchAccess, countOpenRequest, closing, heartbeatMs } = context;
   const sendLog = async (request: LogRequest, reply: FastifyReply, owner: Owner) => {
     const { caller, params, query, headers, method } = request;
     const { stream, offset } = query;
     const follows = query.follow === '1';
     countOpenRequest(follows ? 'log_follower' : 'download', caller.userId, reply);
-    const signal = follows ? accessWatch.signal(request, reply, closing) : requestSignal(reply, closing);
+    const access = follows ? watchAccess(request, reply, closing) : undefined;
+    const signal = access?.ended ?? requestSignal(reply, closing);
     const output = await openJobLog(context, { ...toJob(params, owner), user: caller.userId, stream, signal });
     const lastEventId = headers['last-event-id'];
     const from = lastEventId === undefined ? offset : Number(lastEventId);
@@ -74,11 +75,10 @@ export function logOperations(context: RouteContext) {
       const message = `The offset ${from} is beyond the end of the log, which has ${output.size} bytes now. Use a smaller offset, or follow=1.`;
       throw new BursarError('range_not_satisfiable', message);
     }
-    const checkAccess = accessWatch.createCheck(request);
     async function* chunks() {
       for await (const chunk of follows ? output.follow(from) : output.read(from)) {
         // Ends with an error if the caller may no longer read the log.
-        if (follows) await checkAccess();
+        await access?.check();
         yield chunk;
       }
     }

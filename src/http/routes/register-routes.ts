@@ -92,7 +92,7 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps): Pro
 
 function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: AuthenticationDeps): Route[] {
   const { services, heartbeatMs, accessTopic, countOpenRequest } = deps;
-  const accessWatch = createAccessWatch({
+  const watchAccess = createAccessWatch({
     authenticate: (request) =>
       findCaller(services, { ...credentialsOf(request, authentication.browser), isRepeated: true }),
     db: services.db,
@@ -100,7 +100,7 @@ function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: Aut
     intervalMs: heartbeatMs,
   });
   const closing = closingSignal(app);
-  const context: RouteContext = { ...services, ...authentication, countOpenRequest, accessWatch, heartbeatMs, closing };
+  const context: RouteContext = { ...services, ...authentication, countOpenRequest, watchAccess, heartbeatMs, closing };
   return [
     ...jobOperations(context),
     ...logOperations(context),
