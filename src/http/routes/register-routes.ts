@@ -144,14 +144,9 @@ function addRoute(app: FastifyInstance, route: Route, check: RequestCheck, admit
   });
 }
 
-type BodyKind = 'none' | 'json' | 'form';
+const bodyKind = ({ body, form }: Route) => (form ? 'form' : body ? 'json' : 'none');
 
-function bodyKind({ body, form }: Route): BodyKind {
-  if (form !== undefined) return 'form';
-  return body === undefined ? 'none' : 'json';
-}
-
-function addBodyParser(app: FastifyInstance, kind: BodyKind): void {
+function addBodyParser(app: FastifyInstance, kind: ReturnType<typeof bodyKind>): void {
   if (kind === 'json') return;
   app.removeAllContentTypeParsers();
   if (kind === 'none') app.addContentTypeParser('*', (_request, _payload, done) => done(null));

@@ -17,7 +17,7 @@ export interface ServedRequest {
   url: string;
   /** The path of the route, with the names of its parameters: `/jobs/:hpc/`. Undefined if no route has the path. */
   route: string | undefined;
-  /** The status that was sent, or `abortedStatus`. */
+  /** The status that was sent. 499, as in nginx, for a client that disconnected before that. */
   status: number;
   ms: number;
   /** Like `ms`, but for an event stream the time to its first byte. */
@@ -34,9 +34,6 @@ export interface ServedRequest {
   caller: Pick<Caller, 'userId' | 'tokenId' | 'sessionId'> | null;
 }
 
-/** For a client that disconnected before a status was sent. The number is that of nginx. */
-const abortedStatus = 499;
-
 /** Calls `onServed` when the response was sent, or when its client has disconnected: Fastify reports only the first. */
 export function reportServed(
   request: FastifyRequest,
@@ -52,7 +49,7 @@ export function reportServed(
       method,
       url,
       route: request.routeOptions.url,
-      status: raw.headersSent ? raw.statusCode : abortedStatus,
+      status: raw.headersSent ? raw.statusCode : 499,
       ms,
       latencyMs: firstByteMs ?? ms,
       bytes: takeSentBytes(request.raw.socket),
