@@ -26,7 +26,7 @@ export function stageSchema(systems: readonly HpcSystem[]): TSchema {
 export const namedObject = <Fields extends TProperties>($id: string, fields: Fields, example: object) =>
   Type.Object(fields, { $id, additionalProperties: false, examples: [completeExample(fields, example)] });
 
-/** Adds the fields that an example leaves out: the examples of their schemas, null, false, or the first of their values. */
+/** Adds the fields that an example leaves out: those that `exampleOf` finds. */
 export function completeExample(fields: TProperties, example: object): object {
   const examples = Object.entries(fields).map(([name, schema]) => [name, exampleOf(schema)]);
   return { ...Object.fromEntries(examples), ...example };
@@ -40,7 +40,7 @@ interface ExampleSource {
   type?: string;
 }
 
-/** The example of a schema, or of the items of a list. */
+/** The example of a schema or of the items of a list, or else null, false or the first of its values. */
 export function exampleOf(schema: TSchema): unknown {
   const { examples, anyOf, items, enum: values, type } = schema as ExampleSource;
   if (examples !== undefined) return examples[0];

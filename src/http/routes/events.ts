@@ -66,9 +66,8 @@ export function eventOperations(context: RouteContext) {
     }
     if (wantsStream(request)) return sendEvents(reply, ended, toServerSentEvents, heartbeatMs);
     const { limit = 100, wait = 0 } = request.query;
-    const page = { limit, waitMs: Math.ceil(wait * 1000) };
     reply.header('cache-control', 'no-store');
-    return await pollEvents(context, { ...reading, signal: ended }, page);
+    return await pollEvents(context, { ...reading, signal: ended }, { limit, waitMs: Math.ceil(wait * 1000) });
   };
 
   return operations('events', {

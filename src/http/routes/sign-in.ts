@@ -22,9 +22,7 @@ import type { RouteContext } from './context.ts';
 const returnTo = Type.Optional(Type.String({ maxLength: 2000 }));
 
 const SignedOut = Type.Object(
-  {
-    sign_out_url: nullable(Type.String(), 'Address at which the user signs out at the OpenID provider.'),
-  },
+  { sign_out_url: nullable(Type.String(), 'Address at which the user signs out at the OpenID provider.') },
   { additionalProperties: false, examples: [{ sign_out_url: null }] },
 );
 
