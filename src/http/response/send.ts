@@ -25,8 +25,8 @@ export function sendEmpty(reply: FastifyReply): FastifyReply {
 const formatVersion = '1';
 
 /**
- * Sends the result of a handler, unless the handler has sent the response: JSON text as it is, everything else as JSON. With
- * `isTagged` the response has an entity tag, and is 304 for a caller that has this version.
+ * Sends the result of a handler: JSON text as it is, everything else as JSON. Without a result, the handler has sent the response.
+ * With `isTagged` the response has an entity tag, and is 304 for a caller that has this version.
  */
 export async function sendResult(
   request: FastifyRequest,
@@ -34,8 +34,7 @@ export async function sendResult(
   result: unknown,
   isTagged: boolean,
 ): Promise<unknown> {
-  if (result === reply) return reply;
-  if (isTagged) return await sendTagged(request, reply, result as string | VersionedJson);
+  if (isTagged && result !== undefined) return await sendTagged(request, reply, result as string | VersionedJson);
   return typeof result === 'string' ? sendJson(reply, reply.statusCode, result) : result;
 }
 
