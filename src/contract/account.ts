@@ -1,18 +1,10 @@
 import Type from 'typebox';
 import { siteRoles, tokenScopes } from '../domain/identity/policy.ts';
-import {
-  namedObject,
-  nullableString,
-  nullableTime,
-  nullableTimestamp,
-  patterns,
-  requestBody,
-  timestamp,
-} from './fields.ts';
+import { namedObject, nullable, patterns, requestBody, time, timestamp } from './fields.ts';
 
 const scopes = Type.Array(Type.Enum([...tokenScopes]), { minItems: 1, uniqueItems: true });
-const hpc = nullableString('The token can be used for this system only.');
-const project = nullableString('The token can be used for this project only.');
+const hpc = nullable(Type.String(), 'The token can be used for this system only.');
+const project = nullable(Type.String(), 'The token can be used for this project only.');
 
 const tokenFields = {
   id: Type.Integer(),
@@ -21,22 +13,18 @@ const tokenFields = {
   hpc,
   project_name: project,
   created_at: timestamp,
-  expires_at: nullableTimestamp,
-  last_used_on: nullableString('The last day, in UTC, on which the token was used.'),
-  last_used_from: nullableString('The address from which it was used then.'),
+  expires_at: nullable(timestamp),
+  last_used_on: nullable(Type.String(), 'The last day, in UTC, on which the token was used.'),
+  last_used_from: nullable(Type.String(), 'The address from which it was used then.'),
   state: Type.Enum(['valid', 'expired', 'revoked']),
 };
 const exampleToken = {
   id: 7,
   name: 'notebook',
   scopes: ['jobs:read', 'jobs:write'],
-  hpc: null,
-  project_name: null,
-  created_at: '2026-01-31T12:00:00.000Z',
   expires_at: '2026-05-01T12:00:00.000Z',
   last_used_on: '2026-02-01',
   last_used_from: '192.0.2.7',
-  state: 'valid',
 };
 
 export const TokenSchema = namedObject('Token', tokenFields, exampleToken);
@@ -64,11 +52,11 @@ export const MeSchema = namedObject(
   'Me',
   {
     user: Type.String(),
-    name: nullableString('From the OpenID provider.'),
-    mail: nullableString('From the OpenID provider.'),
+    name: nullable(Type.String(), 'From the OpenID provider.'),
+    mail: nullable(Type.String(), 'From the OpenID provider.'),
     roles: Type.Array(Type.Enum([...siteRoles, 'project_manager'])),
     scopes: Type.Array(Type.Enum([...tokenScopes]), { description: 'Of the token of this request.' }),
-    expires_at: nullableTime('When the token of this request expires.'),
+    expires_at: nullable(time, 'When the token of this request expires.'),
     projects: Type.Array(
       Type.Object(
         {
@@ -83,8 +71,6 @@ export const MeSchema = namedObject(
   },
   {
     user: '301330',
-    name: null,
-    mail: null,
     roles: ['user'],
     scopes: ['jobs:read', 'jobs:write'],
     expires_at: '2026-05-01T12:00:00.000Z',
@@ -101,17 +87,15 @@ export const SessionSchema = namedObject(
     expires_at: Type.String({ format: 'date-time', description: 'When it ends if it is not used until then.' }),
     address: Type.String({ description: 'The address from which the user signed in.' }),
     user_agent: Type.String({ description: 'The browser, as it names itself.' }),
-    issuer: nullableString('The OpenID provider where the user signed in; null for a sign-in link.'),
+    issuer: nullable(Type.String(), 'The OpenID provider where the user signed in; null for a sign-in link.'),
     current: Type.Boolean({ description: 'Whether it is the session of this request.' }),
   },
   {
     id: 12,
-    created_at: '2026-01-31T12:00:00.000Z',
     last_used_at: '2026-01-31T13:00:00.000Z',
     expires_at: '2026-02-01T01:00:00.000Z',
     address: '192.0.2.7',
     user_agent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
-    issuer: null,
     current: true,
   },
 );

@@ -1,37 +1,17 @@
 import Type from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import {
-  account,
-  namedObject,
-  nullable,
-  nullableInteger,
-  nullableNumber,
-  nullableString,
-  nullableTime,
-  resource,
-  stage,
-  timestamp,
-  toIsoTime,
-} from './fields.ts';
+import { account, namedObject, nullable, resource, stage, time, timestamp, toIsoTime } from './fields.ts';
 import { JobSchema, OutcomeSchema } from './job.ts';
 
 const kindDescriptions = Object.entries(eventKinds).map(([kind, meaning]) => `\`${kind}\`: ${meaning}`);
 export const testEventType = 'webhook.test';
-const optionalInteger = (description: string) => Type.Optional(nullableInteger(description));
-const optionalText = (description: string) => Type.Optional(nullableString(description));
+const optionalInteger = (description: string) => Type.Optional(nullable(Type.Integer(), description));
+const optionalText = (description: string) => Type.Optional(nullable(Type.String(), description));
 
 export const EventTypeSchema = Type.Enum([...Object.keys(eventKinds), testEventType], {
   $id: 'EventType',
   description: `${kindDescriptions.join('; ')}; \`${testEventType}\`: a test of a webhook.`,
 });
-
-const exampleEvent = {
-  id: 7,
-  type: 'quota.threshold',
-  at: '2026-01-31T12:00:00.000Z',
-  job: null,
-  data: { hpc: 'hpc_one', project_name: 'proj_hpc_one_01', resource: 'time', account: 'cap', percent: 80 },
-};
 
 /** An event, as streams, lists and webhooks send it. */
 export const EventSchema = namedObject(
@@ -43,7 +23,7 @@ export const EventSchema = namedObject(
     }),
     type: EventTypeSchema,
     at: timestamp,
-    job: Type.Union([JobSchema, Type.Null()], { description: 'The job as it was at that time.' }),
+    job: nullable(JobSchema, 'The job as it was at that time.'),
     data: Type.Object(
       {
         hpc: optionalText('The HPC system, as in URL paths.'),
@@ -66,20 +46,24 @@ export const EventSchema = namedObject(
         account: Type.Optional(nullable(account)),
         percent: optionalInteger('The threshold that was reached.'),
         change: Type.Optional(
-          nullableNumber('Amount that was added to the quota, in seconds or KB; negative if it was reduced.'),
+          nullable(Type.Number(), 'Amount that was added to the quota, in seconds or KB; negative if it was reduced.'),
         ),
-        ends_at: Type.Optional(nullableTime('When the grant expires.')),
-        deletes_at: Type.Optional(nullableTime('When the files of the job will be deleted.')),
+        ends_at: Type.Optional(nullable(time, 'When the grant expires.')),
+        deletes_at: Type.Optional(nullable(time, 'When the files of the job will be deleted.')),
         token_id: optionalInteger('Number of the token.'),
         token_name: optionalText('Name of the token.'),
-        expires_at: Type.Optional(nullableTime('When the token expires.')),
+        expires_at: Type.Optional(nullable(time, 'When the token expires.')),
         webhook_id: optionalInteger('Number of the webhook.'),
         url: optionalText('URL of the webhook.'),
       },
       { additionalProperties: true, description: 'Details, depending on the type.' },
     ),
   },
-  exampleEvent,
+  {
+    id: 7,
+    type: 'quota.threshold',
+    data: { hpc: 'hpc_one', project_name: 'proj_hpc_one_01', resource: 'time', account: 'cap', percent: 80 },
+  },
 );
 
 export const EventPageSchema = namedObject(
@@ -88,7 +72,7 @@ export const EventPageSchema = namedObject(
     events: Type.Array(EventSchema, { description: 'Oldest first.' }),
     next: Type.Integer({ description: 'Pass it as `after` to get the next page.' }),
   },
-  { events: [exampleEvent], next: 7 },
+  { next: 7 },
 );
 
 export interface EventFields {

@@ -6,7 +6,8 @@ export const timestamp = Type.String({
   description: 'ISO 8601, UTC.',
   examples: ['2026-01-31T12:00:00.000Z'],
 });
-export const nullableTimestamp = Type.Union([timestamp, Type.Null()]);
+/** For fields with a description of their own. */
+export const time = Type.String({ format: 'date-time' });
 export const resource = Type.Enum(['time', 'space']);
 export const account = Type.Enum(['pool', 'cap'], {
   description: '`pool`: the quota of the project. `cap`: the quota of the user.',
@@ -23,21 +24,37 @@ export function stageSchema(systems: readonly HpcSystem[]): TSchema {
 
 /** An object with exactly these fields, which has a name in the OpenAPI document. */
 export const namedObject = <Fields extends TProperties>($id: string, fields: Fields, example: object) =>
-  Type.Object(fields, { $id, additionalProperties: false, examples: [example] });
+  Type.Object(fields, { $id, additionalProperties: false, examples: [completeExample(fields, example)] });
+
+/** Adds the fields that an example leaves out: those that `exampleOf` finds. */
+export function completeExample(fields: TProperties, example: object): object {
+  const examples = Object.entries(fields).map(([name, schema]) => [name, exampleOf(schema)]);
+  return { ...Object.fromEntries(examples), ...example };
+}
+
+interface ExampleSource {
+  examples?: readonly unknown[];
+  anyOf?: readonly { type?: string }[];
+  items?: ExampleSource;
+  enum?: readonly unknown[];
+  type?: string;
+}
+
+/** The example of a schema or of the items of a list, or else null, false or the first of its values. */
+export function exampleOf(schema: TSchema): unknown {
+  const { examples, anyOf, items, enum: values, type } = schema as ExampleSource;
+  if (examples !== undefined) return examples[0];
+  if (items?.examples !== undefined) return [items.examples[0]];
+  if (anyOf?.some((each) => each.type === 'null')) return null;
+  return type === 'boolean' ? false : values?.[0];
+}
 
 export const requestBody = <Fields extends TProperties>(fields: Fields, example: object) =>
   Type.Object(fields, { additionalProperties: false, examples: [example] });
 
 /** Null if it does not apply. */
-export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-
-export const nullableString = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
-export const nullableTime = (description: string) =>
-  Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description });
-export const nullableNumber = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });
-export const nullableInteger = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description });
-export const nullableEnum = (values: string[], description: string) =>
-  Type.Union([Type.Enum(values), Type.Null()], { description });
+export const nullable = <T extends TSchema>(schema: T, description?: string) =>
+  Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
 /** The patterns of texts in requests, each with the rule that a message states. */
 export const patterns = {

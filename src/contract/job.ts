@@ -10,16 +10,7 @@ import {
   toStage,
 } from '../domain/jobs/job.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
-import {
-  createJsonWriter,
-  namedObject,
-  nullable,
-  nullableInteger,
-  nullableString,
-  nullableTime,
-  stage,
-  toIsoTimeOrNull,
-} from './fields.ts';
+import { createJsonWriter, namedObject, nullable, stage, time, toIsoTimeOrNull } from './fields.ts';
 
 export const OutcomeSchema = Type.Enum([...outcomes], {
   $id: 'Outcome',
@@ -30,22 +21,6 @@ const secondsTimestamp = {
   format: 'date-time',
   pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$',
   examples: ['2026-01-31T12:00:00Z'],
-};
-
-export const exampleJob = {
-  id: 1,
-  job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10',
-  owner: '301330',
-  project: 1,
-  project_hpc: 'HPC_ONE',
-  project_name: 'proj_hpc_one_01',
-  title: 'First job',
-  runtime: 0.1,
-  stage: 'QUEUED',
-  terminal_stage: false,
-  failed: false,
-  init_date: '2026-01-31T12:00:00Z',
-  end_date: null,
 };
 
 /** The public Job object. The API contract (2.2) allows exactly these fields. */
@@ -64,11 +39,18 @@ export const JobSchema = namedObject(
     terminal_stage: Type.Boolean({ description: 'True when the stage is final.' }),
     failed: Type.Boolean({ description: 'True for every outcome except success and cancellation by the owner.' }),
     init_date: Type.String({ ...secondsTimestamp, description: 'Submission time, UTC.' }),
-    end_date: Type.Union([Type.String(secondsTimestamp), Type.Null()], {
-      description: 'End time, UTC; null until the job has ended.',
-    }),
+    end_date: nullable(Type.String(secondsTimestamp), 'End time, UTC; null until the job has ended.'),
   },
-  exampleJob,
+  {
+    id: 1,
+    job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10',
+    owner: '301330',
+    project: 1,
+    project_name: 'proj_hpc_one_01',
+    title: 'First job',
+    runtime: 0.1,
+    stage: 'QUEUED',
+  },
 );
 
 export interface JobFields {
@@ -94,9 +76,27 @@ export interface PublicJob {
 
 /** The result is stored in the job's row at every change, so that reads need not format it. */
 export function publicJob(job: JobFields, stageNames: StageNames): PublicJob {
-  const object = toJobObject(job, stageNames);
-  const { title, stage, terminal_stage, failed } = object;
-  return { json: writeJob(object), title, stage, isTerminal: terminal_stage, isFailure: failed };
+  const { status } = job;
+  const { title } = job.request;
+  const end = status.state === 'ended' || status.state === 'deleted' ? status : null;
+  const stage = toStage(status, stageNames);
+  const failed = end !== null && isFailure(end.outcome);
+  const json = writeJob({
+    id: job.id,
+    job_id: job.jobId,
+    owner: job.owner,
+    project: job.project.id,
+    project_hpc: publicSystemName(job.project.hpc),
+    project_name: job.project.name,
+    title,
+    runtime: job.request.runtimeHours,
+    stage,
+    terminal_stage: isTerminal(status.state),
+    failed,
+    init_date: toUtcSeconds(job.acceptedAt),
+    end_date: end === null ? null : toUtcSeconds(end.endedAt),
+  });
+  return { json, title, stage, isTerminal: isTerminal(status.state), isFailure: failed };
 }
 
 /** The path of a job, from its public JSON. System names are in lower case in paths. */
@@ -105,40 +105,10 @@ export function toJobPath(json: string): string {
   return `/jobs/${project_hpc.toLowerCase()}/${project_name}/${job_id}/`;
 }
 
-function toJobObject(job: JobFields, stageNames: StageNames): Static<typeof JobSchema> {
-  const { status } = job;
-  const end = status.state === 'ended' || status.state === 'deleted' ? status : null;
-  return {
-    id: job.id,
-    job_id: job.jobId,
-    owner: job.owner,
-    project: job.project.id,
-    project_hpc: publicSystemName(job.project.hpc),
-    project_name: job.project.name,
-    title: job.request.title,
-    runtime: job.request.runtimeHours,
-    stage: toStage(status, stageNames),
-    terminal_stage: isTerminal(status.state),
-    failed: end !== null && isFailure(end.outcome),
-    init_date: toUtcSeconds(job.acceptedAt),
-    end_date: end === null ? null : toUtcSeconds(end.endedAt),
-  };
-}
-
 /** `YYYY-MM-DDThh:mm:ssZ`, the time format of the Job object. */
 function toUtcSeconds(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, 19)}Z`;
 }
-
-const exampleSummary = {
-  job: exampleJob,
-  tags: ['sweep-17'],
-  nodes: 1,
-  cores_per_node: 4,
-  started_at: null,
-  outcome: null,
-  charged_seconds: null,
-};
 
 /** A job with the fields that a table of jobs shows besides. */
 export const JobSummarySchema = namedObject(
@@ -148,20 +118,20 @@ export const JobSummarySchema = namedObject(
     tags: Type.Array(Type.String(), { description: 'The tags of the job.' }),
     nodes: Type.Integer({ description: 'Number of nodes.' }),
     cores_per_node: Type.Integer({ description: 'Number of cores on each node.' }),
-    started_at: nullableTime('When the job started; null if it has not started.'),
+    started_at: nullable(time, 'When the job started; null if it has not started.'),
     outcome: nullable(OutcomeSchema),
-    charged_seconds: nullableInteger('Charged seconds, minus refunds; null until the job has ended.'),
+    charged_seconds: nullable(Type.Integer(), 'Charged seconds, minus refunds; null until the job has ended.'),
   },
-  exampleSummary,
+  { tags: ['sweep-17'], nodes: 1, cores_per_node: 4 },
 );
 
 export const JobSummaryPageSchema = namedObject(
   'JobSummaryPage',
   {
     jobs: Type.Array(JobSummarySchema, { description: 'Newest first.' }),
-    next: nullableString('Pass it as `cursor` to get the next page, of older jobs; null on the last page.'),
+    next: nullable(Type.String(), 'Pass it as `cursor` to get the next page, of older jobs; null on the last page.'),
   },
-  { jobs: [exampleSummary], next: 'YmVmb3JlOjE' },
+  { next: 'YmVmb3JlOjE' },
 );
 
 export interface JobSummaryFields {

@@ -2,15 +2,7 @@ import Type, { type Static } from 'typebox';
 import { type AccountBalance, availableBalance, type ChargeUnit, remainingQuota } from '../domain/accounting/charge.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { bytesPerKb, publicUnits } from '../domain/units.ts';
-import {
-  account,
-  createJsonWriter,
-  namedObject,
-  nullableString,
-  nullableTime,
-  resource,
-  toIsoTimeOrNull,
-} from './fields.ts';
+import { account, createJsonWriter, namedObject, nullable, resource, time, toIsoTimeOrNull } from './fields.ts';
 
 export const QuoteSchema = namedObject(
   'Quote',
@@ -20,8 +12,8 @@ export const QuoteSchema = namedObject(
     runtime: Type.Number({ description: 'Runtime that would be granted, in hours.' }),
     cost: Type.Integer({ description: 'Charged seconds that would be put on hold.' }),
     accepted: Type.Boolean({ description: 'Whether the job would be accepted now.' }),
-    reason: nullableString('Why the job would not be accepted; null if it would.'),
-    binding_account: Type.Union([account, Type.Null()], { description: 'The account with too little left.' }),
+    reason: nullable(Type.String(), 'Why the job would not be accepted; null if it would.'),
+    binding_account: nullable(account, 'The account with too little left.'),
     time_left: Type.Integer({ description: 'Charged seconds that would remain.' }),
     longest_runtime: Type.Number({ description: 'The longest runtime, in hours, that would fit now.' }),
   },
@@ -31,8 +23,6 @@ export const QuoteSchema = namedObject(
     runtime: 0.1,
     cost: 360,
     accepted: true,
-    reason: null,
-    binding_account: null,
     time_left: 17_999_640,
     longest_runtime: 48,
   },
@@ -79,7 +69,7 @@ export const timeUnits = { core: 'core-seconds', node: 'node-seconds', wall: 'se
 >;
 
 const accountFields = {
-  user: nullableString('The user of a cap; null for the pool of the project.'),
+  user: nullable(Type.String(), 'The user of a cap; null for the pool of the project.'),
   resource,
   unit: Type.Enum(['seconds', 'KB']),
   granted: Type.Number({ description: 'Amount that the account may use.' }),
@@ -88,9 +78,6 @@ const accountFields = {
   available: Type.Number({ description: 'Amount for new jobs; negative after use beyond the grant.' }),
 };
 const exampleAccount = {
-  user: null,
-  resource: 'time',
-  unit: 'seconds',
   granted: 18_000_000,
   held: 360,
   used: 4320,
@@ -107,16 +94,14 @@ export const ProjectAccountSchema = namedObject(
     unit: chargedUnit,
     project_hpc: Type.String(),
     project_name: Type.String(),
-    starts: nullableTime('Start of the period of a grant of time; null for space.'),
-    ends: nullableTime('End of the period of a grant of time; null for space, and for a period without end.'),
+    starts: nullable(time, 'Start of the period of a grant of time; null for space.'),
+    ends: nullable(time, 'End of the period of a grant of time; null for space, and for a period without end.'),
   },
   {
     ...exampleAccount,
-    unit: 'core-seconds',
     project_hpc: 'HPC_ONE',
     project_name: 'proj_hpc_one_01',
     starts: '2026-01-01T00:00:00.000Z',
-    ends: null,
   },
 );
 

@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { tokenScopes } from '../domain/identity/policy.ts';
-import { namedObject, nullableString } from './fields.ts';
+import { namedObject, nullable } from './fields.ts';
 
 // The objects of OAuth 2.0 keep the names and forms of their RFCs.
 
@@ -85,9 +85,9 @@ export const SignInOptionsSchema = namedObject(
         {
           name: Type.String({ description: 'For people.' }),
           issuer: Type.String(),
-          client_id: nullableString('With which programs can ask the issuer for a token.'),
+          client_id: nullable(Type.String(), 'With which programs can ask the issuer for a token.'),
           scope,
-          device_authorization_endpoint: nullableString('Null if the issuer has none, or cannot be reached.'),
+          device_authorization_endpoint: nullable(Type.String(), 'Null if the issuer has none, or cannot be reached.'),
         },
         { additionalProperties: false },
       ),

@@ -3,7 +3,7 @@ import type { BurnRate } from '../domain/accounting/burn-rate.ts';
 import type { ChargeUnit } from '../domain/accounting/charge.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { publicUnits } from '../domain/units.ts';
-import { namedObject, nullableString, nullableTime, timestamp, toIsoTime, toIsoTimeOrNull } from './fields.ts';
+import { namedObject, nullable, time, timestamp, toIsoTime, toIsoTimeOrNull } from './fields.ts';
 import { chargedUnit, timeUnits } from './ledger.ts';
 
 export const MovementSchema = Type.Object({
@@ -30,7 +30,7 @@ export const MovementSchema = Type.Object({
   }),
   balance: Type.Number({ description: 'Available amount after the movement: the previous balance plus the change.' }),
   used: Type.Number({ description: 'Amount that was charged; negative for a refund.' }),
-  job_id: nullableString('The job that caused the movement; null for other causes.'),
+  job_id: nullable(Type.String(), 'The job that caused the movement; null for other causes.'),
   actor: Type.String(),
   reason: Type.String(),
 });
@@ -53,7 +53,7 @@ export const StatementSchema = namedObject(
     time: Type.Object({
       ...accountStatement,
       burn_rate_per_day: Type.Number({ description: 'Average use per day over the period of the statement.' }),
-      runs_out_at: nullableTime('When the balance reaches zero at this rate; null if it does not.'),
+      runs_out_at: nullable(time, 'When the balance reaches zero at this rate; null if it does not.'),
     }),
     space: Type.Object(accountStatement),
   },
@@ -128,11 +128,7 @@ export function publicStatement(statement: Statement): Static<typeof StatementSc
   };
 }
 
-function publicAccountStatement(
-  account: AccountStatement,
-  unit: Static<typeof StatementSchema>['space']['unit'],
-  size: number,
-) {
+function publicAccountStatement(account: AccountStatement, unit: Static<typeof chargedUnit>, size: number) {
   return {
     unit,
     opening_balance: account.opening / size,

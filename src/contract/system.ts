@@ -1,16 +1,8 @@
 import Type, { type Static } from 'typebox';
-import type { SystemStatus } from '../domain/systems/health.ts';
+import type { SystemHealth } from '../domain/systems/health.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
 import { type HpcSystem, type JobResources, publicSystemName, type ToolParameter } from '../domain/systems/system.ts';
-import {
-  namedObject,
-  nullableNumber,
-  nullableString,
-  nullableTime,
-  timestamp,
-  toIsoTime,
-  toIsoTimeOrNull,
-} from './fields.ts';
+import { namedObject, nullable, time, timestamp, toIsoTime, toIsoTimeOrNull } from './fields.ts';
 
 const limits = Type.Object({ nodes: Type.Integer(), cores_per_node: Type.Integer(), runtime: Type.Number() });
 
@@ -50,7 +42,7 @@ export const SystemSchema = namedObject(
     tools: Type.Array(
       Type.Object({
         name: Type.String(),
-        entry: nullableString('File that the zip must contain, because the tool reads it first.'),
+        entry: nullable(Type.String(), 'File that the zip must contain, because the tool reads it first.'),
         parameters: Type.Array(
           Type.Object({
             name: Type.String(),
@@ -60,10 +52,10 @@ export const SystemSchema = namedObject(
             }),
             required: Type.Boolean(),
             default: Type.Union([Type.String(), Type.Number(), Type.Null()]),
-            values: Type.Union([Type.Array(Type.String()), Type.Null()], { description: 'The allowed values.' }),
-            pattern: nullableString('A regular expression that must match the whole value, or every word.'),
-            min: nullableNumber('The minimum.'),
-            max: nullableNumber('The maximum.'),
+            values: nullable(Type.Array(Type.String()), 'The allowed values.'),
+            pattern: nullable(Type.String(), 'A regular expression that must match the whole value, or every word.'),
+            min: nullable(Type.Number(), 'The minimum.'),
+            max: nullable(Type.Number(), 'The maximum.'),
           }),
         ),
       }),
@@ -78,16 +70,14 @@ export const SystemSchema = namedObject(
     detail: Type.String({ description: 'Explanation of the status. Administrators see the error of the scheduler.' }),
     queued_jobs: Type.Integer(),
     running_jobs: Type.Integer(),
-    paused_at: nullableTime('Since when the system accepts no submissions; null if it does.'),
-    pause_reason: nullableString('Why the system accepts no submissions; null if it does.'),
+    paused_at: nullable(time, 'Since when the system accepts no submissions; null if it does.'),
+    pause_reason: nullable(Type.String(), 'Why the system accepts no submissions; null if it does.'),
   },
   {
     hpc: 'hpc_one',
     project_hpc: 'HPC_ONE',
-    kind: 'batch',
     command_language: 'sbatch',
     default_project: 'proj_hpc_one_01',
-    charge: 'core',
     limits: { nodes: 64, cores_per_node: 128, runtime: 48 },
     defaults: { nodes: 1, cores_per_node: 1, runtime: 1 },
     input_limits: {
@@ -97,27 +87,18 @@ export const SystemSchema = namedObject(
       ratio: 200,
       verified_bytes: 64_000_000,
     },
-    runtime_policy: 'reject',
     tools: [],
-    isolation: 'bubblewrap',
-    status: 'up',
-    status_since: '2026-01-31T12:00:00.000Z',
     detail: 'the scheduler answers',
     queued_jobs: 0,
     running_jobs: 1,
-    paused_at: null,
-    pause_reason: null,
   },
 );
 
-export interface SystemFields {
+export interface SystemFields extends SystemHealth {
   system: HpcSystem;
   inputLimits: Static<typeof inputLimits>;
   defaultProject: string;
   isolation: Isolation['kind'];
-  status: SystemStatus;
-  since: number;
-  detail: string;
   queued: number;
   running: number;
   pausedAt: number | null;

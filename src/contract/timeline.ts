@@ -1,18 +1,9 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import { namedObject, nullable, nullableInteger, nullableString, nullableTime, stage, timestamp } from './fields.ts';
-import { exampleJob, JobSchema, OutcomeSchema } from './job.ts';
+import { completeExample, namedObject, nullable, stage, time, timestamp } from './fields.ts';
+import { JobSchema, OutcomeSchema } from './job.ts';
 
 const timelineTypes = [...Object.keys(eventKinds), 'ledger.refund'];
-
-const exampleRequest = {
-  command: 'sbatch run.sh',
-  tool: null,
-  nodes: 1,
-  cores_per_node: 1,
-  runtime: 0.1,
-  params: {},
-};
 
 const TimelineEntry = Type.Object(
   {
@@ -20,16 +11,16 @@ const TimelineEntry = Type.Object(
     type: Type.Enum(timelineTypes, { description: 'Type of the event, or `ledger.refund`.' }),
     stage: nullable(stage),
     outcome: nullable(OutcomeSchema),
-    reason: nullableString('Reason for the outcome, or of the person who cancelled or deleted the job.'),
-    by: nullableString('Role of the person who cancelled or deleted the job, if that was not its owner.'),
-    exit_code: nullableInteger('Exit code of the job.'),
-    engine_id: nullableString("The scheduler's own identifier of the job."),
-    scheduler_message: nullableString("The scheduler's own description of the state."),
-    held_seconds: nullableInteger('Requested time, put on hold, in charged seconds.'),
-    used_seconds: nullableInteger('Wall-clock runtime, in seconds.'),
-    charged_seconds: nullableInteger('Charged seconds; negative for a refund.'),
-    charge_rule: nullableString('Why the job was charged or not.'),
-    deletes_at: nullableTime('When the files of the job will be deleted.'),
+    reason: nullable(Type.String(), 'Reason for the outcome, or of the person who cancelled or deleted the job.'),
+    by: nullable(Type.String(), 'Role of the person who cancelled or deleted the job, if that was not its owner.'),
+    exit_code: nullable(Type.Integer(), 'Exit code of the job.'),
+    engine_id: nullable(Type.String(), "The scheduler's own identifier of the job."),
+    scheduler_message: nullable(Type.String(), "The scheduler's own description of the state."),
+    held_seconds: nullable(Type.Integer(), 'Requested time, put on hold, in charged seconds.'),
+    used_seconds: nullable(Type.Integer(), 'Wall-clock runtime, in seconds.'),
+    charged_seconds: nullable(Type.Integer(), 'Charged seconds; negative for a refund.'),
+    charge_rule: nullable(Type.String(), 'Why the job was charged or not.'),
+    deletes_at: nullable(time, 'When the files of the job will be deleted.'),
   },
   { additionalProperties: false },
 );
@@ -38,8 +29,8 @@ const TimelineEntry = Type.Object(
 export const GrantedRequestSchema = namedObject(
   'GrantedRequest',
   {
-    command: nullableString('The command, on batch systems.'),
-    tool: nullableString('The tool, on tool systems.'),
+    command: nullable(Type.String(), 'The command, on batch systems.'),
+    tool: nullable(Type.String(), 'The tool, on tool systems.'),
     nodes: Type.Integer({ description: 'Number of nodes.' }),
     cores_per_node: Type.Integer({ description: 'Number of cores on each node.' }),
     runtime: Type.Number({ description: 'Hours of wall-clock time granted.' }),
@@ -48,7 +39,7 @@ export const GrantedRequestSchema = namedObject(
       { description: 'The given parameters of the tool; null if they are unknown, for jobs of earlier versions.' },
     ),
   },
-  exampleRequest,
+  { command: 'sbatch run.sh', nodes: 1, cores_per_node: 1, runtime: 0.1, params: {} },
 );
 
 /** The history of one job. */
@@ -58,42 +49,19 @@ export const TimelineSchema = namedObject(
     job: JobSchema,
     tags: Type.Array(Type.String(), { description: 'The tags of the job.' }),
     request: GrantedRequestSchema,
-    started_at: nullableTime('When the job started; null if it has not started.'),
+    started_at: nullable(time, 'When the job started; null if it has not started.'),
     held_seconds: Type.Integer({ description: 'Requested time, put on hold until the end, in charged seconds.' }),
-    used_seconds: nullableInteger('Wall-clock runtime, in seconds; null until the job has ended.'),
-    charged_seconds: nullableInteger('Charged seconds, minus refunds; null until the job has ended.'),
+    used_seconds: nullable(Type.Integer(), 'Wall-clock runtime, in seconds; null until the job has ended.'),
+    charged_seconds: nullable(Type.Integer(), 'Charged seconds, minus refunds; null until the job has ended.'),
     refunded_seconds: Type.Integer({ description: 'Charged seconds that were refunded.' }),
-    space_bytes: nullableInteger('Size of the files of the job, in bytes; null until the job has ended.'),
+    space_bytes: nullable(Type.Integer(), 'Size of the files of the job, in bytes; null until the job has ended.'),
     entries: Type.Array(TimelineEntry, { description: 'Oldest first.' }),
   },
   {
-    job: exampleJob,
     tags: ['sweep-17'],
-    request: exampleRequest,
-    started_at: null,
     held_seconds: 360,
-    used_seconds: null,
-    charged_seconds: null,
     refunded_seconds: 0,
-    space_bytes: null,
-    entries: [
-      {
-        at: '2026-01-31T12:00:00.000Z',
-        type: 'job.accepted',
-        stage: 'QUEUED',
-        outcome: null,
-        reason: null,
-        by: null,
-        exit_code: null,
-        engine_id: null,
-        scheduler_message: null,
-        held_seconds: 360,
-        used_seconds: null,
-        charged_seconds: null,
-        charge_rule: null,
-        deletes_at: null,
-      },
-    ],
+    entries: [completeExample(TimelineEntry.properties, { type: 'job.accepted', stage: 'QUEUED', held_seconds: 360 })],
   },
 );
 

@@ -66,7 +66,10 @@ export interface RouteOptions<
   errors?: 'problem' | 'page' | 'oauth';
   /** Runs before the query and the body are checked. Throws to refuse the request. */
   onRequest?(request: FastifyRequest, reply: FastifyReply): void;
-  /** The result is sent as JSON, with the first status of the responses. */
+  /**
+   * The result is sent as JSON, with the first status of the responses; with an entity tag, if one of them is 304. A text is JSON
+   * already.
+   */
   handler(
     request: NoInfer<RouteRequest<Route, Query, Body> & (A extends RouteAccess ? { caller: Caller } : unknown)>,
     reply: FastifyReply,

@@ -31,18 +31,17 @@ const leftOut = ['resources', 'handles', 'requests'].flatMap((kind) => [
 /** How often the event loop is measured. At the default of 10 ms an idle server would be woken 100 times a second. */
 const eventLoopIntervalMs = 50;
 
+const classes = { counter: Counter, gauge: Gauge, histogram: Histogram };
+
 export function createMetrics(version: string): Metrics {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: eventLoopIntervalMs });
   for (const name of leftOut) registry.removeSingleMetric(name);
   const metrics = new Map<string, Counter | Gauge | Histogram>();
   for (const [name, family] of Object.entries<Family>(families)) {
-    const { labels: labelNames, help, buckets = [] } = family;
-    const options = { name, help, labelNames: [...labelNames], registers };
-    if (family.type === 'histogram') metrics.set(name, new Histogram({ ...options, buckets: [...buckets] }));
-    else if (family.type === 'counter') metrics.set(name, new Counter(options));
-    else metrics.set(name, new Gauge(options));
+    const { type, labels, help, buckets = [] } = family;
+    const options = { name, help, labelNames: [...labels], buckets: [...buckets], registers: [registry] };
+    metrics.set(name, new classes[type](options));
   }
   const counterOf = (name: CounterName) => metrics.get(name) as Counter;
   const gaugeOf = (name: GaugeName) => metrics.get(name) as Gauge;

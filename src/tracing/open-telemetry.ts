@@ -35,8 +35,8 @@ const exportTimeoutMs = 10_000;
 const kinds = { server: api.SpanKind.SERVER, client: api.SpanKind.CLIENT, internal: api.SpanKind.INTERNAL };
 
 /** Sends spans to a collector by OpenTelemetry. Loaded only if a collector is configured. */
-export function startTracing(options: TracingOptions): Tracing {
-  const { sampleRatio, version, instanceId } = options;
+export function startTracing(tracingOptions: TracingOptions): Tracing {
+  const { sampleRatio, version, instanceId } = tracingOptions;
   const provider = new TracerProvider({
     resource: resourceFromAttributes({
       'service.name': 'bursar',
@@ -44,30 +44,23 @@ export function startTracing(options: TracingOptions): Tracing {
       'service.instance.id': instanceId,
     }),
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
-    spanProcessors: [createBoundedProcessor(options)],
+    spanProcessors: [createBoundedProcessor(tracingOptions)],
   });
   const tracer = provider.getTracer('bursar', version);
   const active = new AsyncLocalStorage<Span>();
 
-  function startSpan(name: string, { kind = 'internal', parent, startedAt, attributes }: SpanOptions = {}): Span {
+  function startSpan(name: string, { kind = 'internal', parent, startedAt, attributes = {} }: SpanOptions = {}): Span {
     const parentContext = toSpanContext(parent === undefined ? active.getStore()?.traceParent : parent);
     const context =
       parentContext === undefined ? api.ROOT_CONTEXT : api.trace.setSpanContext(api.ROOT_CONTEXT, parentContext);
-    const span = tracer.startSpan(
-      name,
-      {
-        kind: kinds[kind],
-        ...(startedAt === undefined ? {} : { startTime: startedAt }),
-        ...(attributes === undefined ? {} : { attributes }),
-      },
-      context,
-    );
+    const options = { kind: kinds[kind], attributes, ...(startedAt !== undefined && { startTime: startedAt }) };
+    const span = tracer.startSpan(name, options, context);
     const { traceId, spanId, traceFlags } = span.spanContext();
     return {
       traceId,
       traceParent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`,
-      end({ endedAt, attributes: lateAttributes, hasFailed = false } = {}) {
-        if (lateAttributes !== undefined) span.setAttributes(lateAttributes);
+      end({ endedAt, attributes: lateAttributes = {}, hasFailed = false } = {}) {
+        span.setAttributes(lateAttributes);
         if (hasFailed) span.setStatus({ code: api.SpanStatusCode.ERROR });
         span.end(endedAt);
       },

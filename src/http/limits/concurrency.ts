@@ -47,7 +47,7 @@ const wordings: Record<OpenRequestKind, Wording> = {
   },
 };
 
-export type OpenRequests = ReturnType<typeof createOpenRequests>;
+export type CountOpenRequest = ReturnType<typeof createOpenRequests>;
 
 /** Bounds the requests that are open at the same time, by user and in all. Each instance counts for itself. */
 export function createOpenRequests(limits: OpenRequestLimits, metrics: Pick<Metrics, 'setGauge' | 'increment'>) {
@@ -66,10 +66,13 @@ export function createOpenRequests(limits: OpenRequestLimits, metrics: Pick<Metr
   };
 
   /**
-   * Counts a request of a user until the result is called. Throws 429 if the user has reached the limit, and `server_busy`
-   * if all users together have.
+   * Counts a request of a user until the response has been sent, or its client has disconnected. Throws 429 if the user has
+   * reached the limit, and `server_busy` if all users together have.
    */
-  function open(kind: OpenRequestKind, userId: string): () => void {
+  return (kind: OpenRequestKind, userId: string, { raw: response }: FastifyReply): void => {
+    // The client may have disconnected while the token was checked: then there is no `close` to come.
+    const { socket } = response;
+    if (response.destroyed || socket === null) return;
     const { slots, count } = kinds[kind];
     const free = slots.tryTake(userId);
     if (free === undefined) {
@@ -77,26 +80,12 @@ export function createOpenRequests(limits: OpenRequestLimits, metrics: Pick<Metr
       throw tooManyOpen(kind, limits[kind], slots.countTaken(userId));
     }
     count();
-    return () => {
+    const sentBefore = socket.bytesWritten;
+    response.once('close', () => {
       free();
       count();
-    };
-  }
-
-  return {
-    open,
-    /** Like `open`, until the response has been sent or its client has disconnected. */
-    openUntilClosed(kind: OpenRequestKind, userId: string, reply: FastifyReply): void {
-      // The client may have disconnected while the token was checked: then there is no `close` to come.
-      const { socket } = reply.raw;
-      if (reply.raw.destroyed || socket === null) return;
-      const close = open(kind, userId);
-      const sentBefore = socket.bytesWritten;
-      reply.raw.once('close', () => {
-        close();
-        if (kind === 'download') metrics.increment('bursar_download_bytes_total', {}, socket.bytesWritten - sentBefore);
-      });
-    },
+      if (kind === 'download') metrics.increment('bursar_download_bytes_total', {}, socket.bytesWritten - sentBefore);
+    });
   };
 }
 

@@ -13,12 +13,9 @@ export interface RateLimitSettings {
 }
 
 /** Allows `quota` requests within a window. The quota refills evenly. */
-interface RatePolicy {
+interface Policy {
   quota: number;
   windowMs: number;
-}
-
-interface Policy extends RatePolicy {
   /** Shown to callers. */
   name: string;
   /** The requests that it counts, after "The limit is 5 requests". */
@@ -144,7 +141,7 @@ function tooManyRequests({ quota, windowMs, counted }: Policy, waitMs: number): 
  * Counts one request against a quota that is full again at `fullAt`, which is all that is stored for a caller. A refused request
  * costs nothing. `waitMs` is the time until one more request is allowed.
  */
-export function consume({ quota, windowMs }: RatePolicy, fullAt: number, now: number) {
+export function consume({ quota, windowMs }: Pick<Policy, 'quota' | 'windowMs'>, fullAt: number, now: number) {
   const costMs = windowMs / quota;
   const usedMs = Math.max(0, fullAt - now);
   const allowed = usedMs + costMs <= windowMs;
@@ -152,9 +149,6 @@ export function consume({ quota, windowMs }: RatePolicy, fullAt: number, now: nu
   const remaining = Math.floor((windowMs - afterMs) / costMs + 1e-9);
   return { allowed, fullAt: now + afterMs, remaining, waitMs: Math.max(0, afterMs + costMs - windowMs) };
 }
-
-/** The length of the prefix that a provider gives to one customer: a single host can use every address in it. */
-const ipv6PrefixBits = 64;
 
 /**
  * The network that a client is counted by: an IPv4 address, even if it is written as an IPv4-mapped IPv6 address, or the /64 of
@@ -165,6 +159,7 @@ export function networkOf(address: string): string {
   if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address;
   const ipv6 = ipaddr.IPv6.parse(address);
   if (ipv6.isIPv4MappedAddress()) return ipv6.toIPv4Address().toString();
-  const prefix = ipv6.parts.slice(0, ipv6PrefixBits / 16).map((part) => part.toString(16));
-  return `${prefix.join(':')}::/${ipv6PrefixBits}`;
+  // A provider gives so many addresses to one customer: a single host can use all of them.
+  const prefix = ipv6.parts.slice(0, 4).map((part) => part.toString(16));
+  return `${prefix.join(':')}::/64`;
 }

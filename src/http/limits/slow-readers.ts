@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import { extendDeadline } from '../../domain/reading-deadline.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
@@ -35,44 +34,40 @@ interface Progress {
  * connections from time to time costs a request nothing. A timeout of Node would end at every byte that a client takes.
  */
 export function createSlowReaderCheck({ windowMs, minBytes, maxWaitingBytes }: SlowReaderLimits) {
-  const progressBySocket = new WeakMap<Socket, Progress>();
+  const progressOf = new WeakMap<Connection, Progress>();
   const bytesPerSecond = (minBytes / windowMs) * 1000;
   const maxPauseMs = maxPauseWindows * windowMs;
 
   /** Returns the bytes that wait for the client, and whether it has stalled or was too slow. */
-  function measure({ socket, stream = socket }: Connection, now: number) {
+  function measure(connection: Connection, now: number) {
+    const { socket, stream = socket } = connection;
     const waiting = stream.writableLength;
     if (waiting === 0) {
-      progressBySocket.delete(socket);
-      return { waiting, isStalled: false, isTooSlow: false };
+      progressOf.delete(connection);
+      return { connection, waiting, isStalled: false, isTooSlow: false };
     }
-    const taken = stream.bytesWritten - waiting;
-    const before = progressBySocket.get(socket);
-    const progress = before ? advance(before, taken, now) : startProgress(taken, waiting, now);
-    progressBySocket.set(socket, progress);
-    const isStalled = progress.checksWithoutProgress >= stalledChecks;
-    return { waiting, isStalled, isTooSlow: now >= progress.deadline };
+    const progress = advance(progressOf.get(connection), stream.bytesWritten - waiting, waiting, now);
+    progressOf.set(connection, progress);
+    const isTooSlow = now >= progress.deadline;
+    return { connection, waiting, isStalled: !isTooSlow && progress.checksWithoutProgress >= stalledChecks, isTooSlow };
   }
 
-  /** Node counts the bytes of a write only when the client has taken all of them. */
-  function startProgress(taken: number, waiting: number, now: number): Progress {
+  function advance(before: Progress | undefined, taken: number, waiting: number, now: number): Progress {
+    if (taken === before?.taken) return { ...before, checksWithoutProgress: before.checksWithoutProgress + 1 };
+    // Node counts the bytes of a write only when the client has taken all of them.
     const timeMs = Math.max(windowMs, (waiting / bytesPerSecond) * 1000);
-    return { taken, checksWithoutProgress: 0, deadline: now + Math.min(timeMs, maxPauseMs) };
-  }
-
-  function advance(before: Progress, taken: number, now: number): Progress {
-    if (taken === before.taken) return { ...before, checksWithoutProgress: before.checksWithoutProgress + 1 };
-    const bytes = taken - before.taken;
-    const deadline = extendDeadline({ deadline: before.deadline, now, bytes, bytesPerSecond, maxPauseMs });
+    const deadline = before
+      ? extendDeadline({ deadline: before.deadline, now, bytes: taken - before.taken, bytesPerSecond, maxPauseMs })
+      : now + Math.min(timeMs, maxPauseMs);
     return { taken, checksWithoutProgress: 0, deadline };
   }
 
   /** Returns the connections to close. */
   return (connections: Iterable<Connection>, now: number): Connection[] => {
-    const measured = [...connections].map((connection) => ({ connection, ...measure(connection, now) }));
+    const measured = [...connections].map((connection) => measure(connection, now));
     const tooSlow = measured.filter(({ isTooSlow }) => isTooSlow);
     let waitingBytes = measured.reduce((sum, { waiting, isTooSlow }) => sum + (isTooSlow ? 0 : waiting), 0);
-    const stalled = measured.filter(({ isStalled, isTooSlow }) => isStalled && !isTooSlow);
+    const stalled = measured.filter(({ isStalled }) => isStalled);
     for (const each of stalled.sort((a, b) => b.waiting - a.waiting)) {
       if (waitingBytes <= maxWaitingBytes) break;
       waitingBytes -= each.waiting;

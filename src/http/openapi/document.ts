@@ -1,8 +1,9 @@
 import type { TProperties, TSchema } from 'typebox';
-import { stageSchema } from '../../contract/fields.ts';
+import { exampleOf, stageSchema } from '../../contract/fields.ts';
+import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import type { Operation, ResponseDescription } from '../operation.ts';
-import { headerComponents, toHeaderReferences } from '../response/headers.ts';
-import { errorComponents, errorReferences, needsToken } from './error-responses.ts';
+import { type HeaderName, headerComponents, toHeaderReferences } from '../response/headers.ts';
+import { ProblemSchema, toProblem } from '../response/problem.ts';
 import { type ExampleSystem, parameterComponents, toParameters } from './parameters.ts';
 
 const tags = [
@@ -26,6 +27,68 @@ const zipContent = {
       required: ['file'],
       properties: { file: { type: 'string', format: 'binary', description: 'The zip.' } },
     },
+  },
+};
+
+const needsToken = ({ access, checks }: Operation) => typeof access === 'object' || checks !== undefined;
+
+interface ErrorResponse {
+  status: string;
+  /** Default: all operations have it. */
+  appliesTo?(operation: Operation): boolean;
+  description: string;
+  headers: readonly HeaderName[];
+  example: [code: ErrorCode, detail: string];
+}
+
+/** The error responses of all operations, by their names in the document. */
+const errorResponses: Record<string, ErrorResponse> = {
+  Unauthorized: {
+    status: '401',
+    appliesTo: needsToken,
+    description: 'There is no token, or it is not valid.',
+    headers: ['WWW-Authenticate'],
+    example: ['token_missing', 'Send the header Authorization with a bearer token.'],
+  },
+  Forbidden: {
+    status: '403',
+    appliesTo: needsToken,
+    description:
+      'The role of the caller, or the scopes of the token, do not allow the request. `x-action` is the action.',
+    headers: ['WWW-Authenticate'],
+    example: ['insufficient_scope', 'This token does not have the scope jobs:read. Use a token that has it.'],
+  },
+  NotFound: {
+    status: '404',
+    appliesTo: ({ route }) => route.includes('{'),
+    description: 'The path names something that does not exist, or that the caller cannot see.',
+    headers: [],
+    example: ['system_unknown', 'There is no HPC system with this name. Use one of hpc_one, hpc_two.'],
+  },
+  TooManyRequests: {
+    status: '429',
+    description:
+      'A rate limit, or a limit on unfinished jobs or open streams, is reached. Repeat the request after `Retry-After`.',
+    headers: ['Retry-After'],
+    example: ['too_many_requests', 'The limit is 5000 requests with one token within 10 s.'],
+  },
+  ClientError: {
+    status: '4XX',
+    description: 'The request is not valid, not allowed, or not possible now. `code` says why.',
+    headers: ['Allow', 'Retry-After'],
+    example: ['bad_request', 'The query is not valid: "limit" must be at least 1.'],
+  },
+  Unavailable: {
+    status: '503',
+    description: 'The service or the HPC system is unavailable for some time. Repeat the request after `Retry-After`.',
+    headers: ['Retry-After'],
+    example: ['database_unavailable', 'The database is not available now. Try again.'],
+  },
+  ServerError: {
+    status: '5XX',
+    description: 'An error of the server. Report it to the operators with its `request_id`.',
+    headers: [],
+    example: ['internal', 'The request failed because of an internal error.'],
   },
 };
 
@@ -117,6 +180,23 @@ function toOperation(operation: Operation, example: ExampleSystem | undefined): 
   };
 }
 
+const errorComponents = () =>
+  Object.fromEntries(
+    Object.entries(errorResponses).map(([name, { description, headers, example }]) => {
+      const { body } = toProblem(new BursarError(...example), '2486fc51-56d2-4aa0-9cc1-c0392e44d738');
+      const content = { 'application/problem+json': { schema: ProblemSchema, example: JSON.parse(body) } };
+      return [name, { description, headers: toHeaderReferences(headers), content }];
+    }),
+  );
+
+/** By status. */
+const errorReferences = (operation: Operation) =>
+  Object.fromEntries(
+    Object.entries(errorResponses)
+      .filter(([, { appliesTo }]) => appliesTo?.(operation) ?? true)
+      .map(([name, { status }]) => [status, { $ref: `#/components/responses/${name}` }]),
+  );
+
 function toRequestBody({ body, form, zip }: Operation): JsonObject | undefined {
   // A job may have no input files.
   if (zip) return { required: false, content: zipContent };
@@ -152,12 +232,4 @@ function toMedia(schema: TSchema, given?: unknown): JsonObject {
   const example = given ?? exampleOf(schema);
   const shown = '$id' in schema ? schema : { ...schema, examples: undefined };
   return { schema: shown, example };
-}
-
-/** The example of a schema, or of the items of a list. */
-function exampleOf(schema: TSchema): unknown {
-  const { examples, items } = schema as { examples?: unknown[]; items?: TSchema };
-  if (examples !== undefined) return examples[0];
-  const item = items && exampleOf(items);
-  return item === undefined ? undefined : [item];
 }

@@ -7,8 +7,10 @@ import type { JobListQuery } from '../../services/jobs/read-jobs.ts';
 import { cursorId, formatCursor } from './formats.ts';
 
 const optionalBoolean = (description: string) => Type.Optional(Type.Boolean({ description }));
-const optionalLimit = (maximum: number, fallback: string) =>
-  Type.Optional(Type.Integer({ minimum: 1, maximum, description: `Maximum number of jobs. Default: ${fallback}.` }));
+const optionalLimit = (nouns: string, maximum: number, fallback: string) =>
+  Type.Optional(
+    Type.Integer({ minimum: 1, maximum, description: `Maximum number of ${nouns}. Default: ${fallback}.` }),
+  );
 
 /** A time in a query. */
 export const optionalTime = (description: string) =>
@@ -16,14 +18,12 @@ export const optionalTime = (description: string) =>
 
 /** A page of a list that is ordered by descending id. */
 export const pageQuery = (nouns: string, maximum: number, defaultLimit: string) => ({
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum, description: `Maximum number of ${nouns}. Default: ${defaultLimit}.` }),
-  ),
+  limit: optionalLimit(nouns, maximum, defaultLimit),
   before: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: Number.MAX_SAFE_INTEGER,
-      description: `The smallest id of the page before: only the older ones.`,
+      description: 'The smallest id of the page before: only the older ones.',
     }),
   ),
 });
@@ -56,7 +56,7 @@ const filterQuery = {
 
 /** The query of a list of jobs. */
 export const listQuery = {
-  limit: optionalLimit(1000, 'all'),
+  limit: optionalLimit('jobs', 1000, 'all'),
   cursor: Type.Optional(
     Type.String({
       format: 'cursor-after',
@@ -68,7 +68,7 @@ export const listQuery = {
 
 /** The query of a list of summaries. */
 export const summaryQuery = {
-  limit: optionalLimit(200, '50'),
+  limit: optionalLimit('jobs', 200, '50'),
   cursor: Type.Optional(
     Type.String({ format: 'cursor-before', description: 'Start of the page, from `next` of the previous page.' }),
   ),

@@ -14,7 +14,7 @@ export interface AccessWatchDeps extends AccessDeps {
   intervalMs: number;
 }
 
-export type AccessWatch = ReturnType<typeof createAccessWatch>;
+export type WatchAccess = ReturnType<typeof createAccessWatch>;
 
 /**
  * For responses that last: the token of the request may expire or be revoked meanwhile, and its owner may be disabled or lose a
@@ -25,28 +25,23 @@ export function createAccessWatch({ authenticate, db, accessTopic, intervalMs }:
   const changes = new EventEmitter().setMaxListeners(0);
   accessTopic.subscribe((userId) => changes.emit(`user ${userId}`));
 
-  /** Returns a function that rejects unless the token still belongs to the same user with the same rights. */
-  function createCheck(request: FastifyRequest): () => Promise<void> {
-    const { userId, role, scopes } = callerOf(request);
+  /**
+   * `check` rejects unless the token still belongs to the same user with the same rights. `ended` is aborted when a check fails,
+   * when the client has disconnected, or when the server starts to close. The check runs at once after a change of the rights on
+   * any instance, and at every interval. A database that does not respond ends nothing.
+   */
+  return (request: FastifyRequest, reply: FastifyReply, closing: AbortSignal) => {
+    const { userId, role, scopes, validUntil } = callerOf(request);
     const project = request.isManager ? projectOf(request) : undefined;
-    return async () => {
+    const check = async () => {
       const current = await authenticate(request);
       const hasChanged = current.userId !== userId || current.role !== role || !scopes.isSubsetOf(current.scopes);
       if (hasChanged || (project !== undefined && !(await isManager({ db }, userId, project))))
         throw new BursarError('token_invalid', 'The rights of this token have changed. Connect again.');
     };
-  }
-
-  /**
-   * Aborted when a check fails, when the client has disconnected, or when the server starts to close. The check runs at once
-   * after a change of the rights on any instance, and at every interval. A database that does not respond ends nothing.
-   */
-  function signal(request: FastifyRequest, reply: FastifyReply, closing: AbortSignal): AbortSignal {
-    const { userId, validUntil } = callerOf(request);
     const refused = new AbortController();
     const ended = AbortSignal.any([requestSignal(reply, closing), refused.signal]);
-    if (ended.aborted) return ended;
-    const check = createCheck(request);
+    if (ended.aborted) return { check, ended };
     const run = () =>
       check().catch((error) => {
         if (error instanceof BursarError && !error.transient) refused.abort();
@@ -63,10 +58,8 @@ export function createAccessWatch({ authenticate, db, accessTopic, intervalMs }:
       changes.off(`user ${userId}`, run);
       clearTimeout(timer);
     });
-    return ended;
-  }
-
-  return { createCheck, signal };
+    return { check, ended };
+  };
 }
 
 /** Aborted when the server starts to close, so that endless responses end. Their clients reconnect and resume. */

@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
-import type { PathScope } from '../../services/scope.ts';
+import type { JobPath } from '../../services/jobs/find-job.ts';
+import type { Owner, PathScope } from '../../services/scope.ts';
 
 /** The parameters of all paths, for the OpenAPI document. */
 export const pathParams = {
@@ -52,6 +53,11 @@ export const withoutNul = (text: string) => (text.includes('\0') ? text.replaceA
 /** The project in a path that names one. */
 export function toProject({ hpc, project_name: project }: { hpc: string; project_name: string }): Required<PathScope> {
   return { hpc, project };
+}
+
+/** The job in a path, if it belongs to the owner. Undefined: of any owner. */
+export function toJob(params: Params<'{hpc}{project_name}{job_id}'>, owner: Owner): JobPath {
+  return { owner, ...toProject(params), jobId: params.job_id };
 }
 
 /** The system and the project in a path or a query, if it names them. */

@@ -145,38 +145,26 @@ export function toRequestError(error: FastifyError): unknown {
 
 /** Sends an error in the form that the route declares. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): Problem {
-  const { errors } = request.routeOptions.config.route ?? {};
-  const isInvalid = error instanceof BursarError && error.code === 'invalid_body';
-  if (errors !== 'page' && !(errors === 'oauth' && isInvalid)) return sendProblem(error, request.id, reply);
   const problem = toProblem(error, request.id);
   const { status, title, detail } = problem;
-  if (errors === 'oauth') {
-    sendJson(reply, status, JSON.stringify({ error: 'invalid_request', error_description: detail }));
-  } else {
-    sendRetryAfter(reply, status, error);
+  const { code, retryAfterSeconds } = error instanceof BursarError ? error : {};
+  if (status === 503 || retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds ?? 5));
+  const form = request.routeOptions.config.route?.errors;
+  if (form === 'page') {
     const body = html`<p>${detail}</p>
 <p><a href="/sign-in/">Sign in</a></p>
 <p>Request <code>${request.id}</code></p>`;
     sendPage(reply, status, { title, body });
+  } else if (form === 'oauth' && code === 'invalid_body') {
+    sendJson(reply, status, JSON.stringify({ error: 'invalid_request', error_description: detail }));
+  } else {
+    const challenge = toChallenge(status, error);
+    if (challenge !== undefined) reply.header('www-authenticate', challenge);
+    // Errors before the first hook need them too.
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
+    sendJson(reply, status, problem.body, 'application/problem+json');
   }
   return problem;
-}
-
-/** Sends an error as a problem document. */
-export function sendProblem(error: unknown, requestId: string, reply: FastifyReply): Problem {
-  const problem = toProblem(error, requestId);
-  const challenge = toChallenge(problem.status, error);
-  if (challenge !== undefined) reply.header('www-authenticate', challenge);
-  sendRetryAfter(reply, problem.status, error);
-  // Errors before the first hook need them too.
-  reply.header('x-request-id', requestId).header('x-content-type-options', 'nosniff');
-  sendJson(reply, problem.status, problem.body, 'application/problem+json');
-  return problem;
-}
-
-function sendRetryAfter(reply: FastifyReply, status: number, error: unknown): void {
-  const retryAfter = error instanceof BursarError ? error.retryAfterSeconds : undefined;
-  if (status === 503 || retryAfter !== undefined) reply.header('retry-after', String(retryAfter ?? 5));
 }
 
 /** The WWW-Authenticate header, as RFC 6750 has it. */

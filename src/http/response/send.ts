@@ -24,37 +24,33 @@ export function sendEmpty(reply: FastifyReply): FastifyReply {
 /** Increase it when the same version is written differently than before. */
 const formatVersion = '1';
 
-/** Sends the body, or 304 if the caller has this version. */
-export async function sendVersioned(
+/**
+ * Sends the result of a handler: JSON text as it is, everything else as JSON. Without a result, the handler has sent the response.
+ * With `isTagged` the response has an entity tag, and is 304 for a caller that has this version.
+ */
+export async function sendResult(
   request: FastifyRequest,
   reply: FastifyReply,
-  owner: string | undefined,
-  { version, body }: VersionedJson,
-): Promise<FastifyReply> {
-  const etag = toEtag(`${formatVersion} ${owner ?? 'everybody'} ${request.url} ${version}`);
-  if (sendNotModified(request, reply, etag)) return reply;
-  const content = await body();
+  result: unknown,
+  isTagged: boolean,
+): Promise<unknown> {
+  if (isTagged && result !== undefined) return await sendTagged(request, reply, result as string | VersionedJson);
+  return typeof result === 'string' ? sendJson(reply, reply.statusCode, result) : result;
+}
+
+/** The entity tag of a text is made from the text itself. */
+async function sendTagged(request: FastifyRequest, reply: FastifyReply, result: string | VersionedJson) {
+  const { caller, url, headers } = request;
+  const version = typeof result === 'string' ? result : `${formatVersion} ${caller?.userId} ${url} ${result.version}`;
+  const etag = `"${hash('sha256', version, 'base64url').slice(0, 22)}"`;
+  reply.header('etag', etag).header('cache-control', 'private, no-cache');
+  if (matchesEtag(etag, headers['if-none-match'])) return reply.code(304).send();
+  if (typeof result === 'string') return sendJson(reply, 200, result);
+  const content = await result.body();
   if ('chunks' in content) {
     reply.header('content-type', 'application/json');
     return reply.send(Readable.from(content.chunks, { objectMode: false }));
   }
   if (content.nextAfterId !== undefined) reply.header('link', nextLink(request, content.nextAfterId));
   return sendJson(reply, 200, content.json);
-}
-
-/** Sends JSON whose entity tag is made from the text itself, or 304. */
-export function sendTagged(request: FastifyRequest, reply: FastifyReply, json: string): FastifyReply {
-  return sendNotModified(request, reply, toEtag(json)) ? reply : sendJson(reply, 200, json);
-}
-
-function toEtag(text: string): string {
-  return `"${hash('sha256', text, 'base64url').slice(0, 22)}"`;
-}
-
-/** Sets the headers for revalidation, and sends 304 to a caller that has this entity tag. */
-function sendNotModified(request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
-  reply.header('etag', etag).header('cache-control', 'private, no-cache');
-  if (!matchesEtag(etag, request.headers['if-none-match'])) return false;
-  reply.code(304).send();
-  return true;
 }

@@ -102,12 +102,8 @@ export async function* toLogEvents(
 function sendableBytes(bytes: Buffer): number {
   const lines = bytes.subarray(0, maxEventBytes).lastIndexOf(lineFeed) + 1;
   if (lines > 0 || bytes.length <= maxEventBytes) return lines;
-  return lastCharacterEnd(bytes, maxEventBytes);
-}
-
-/** The end of the last complete character before the limit. Bytes that are not UTF-8 are split anywhere. */
-function lastCharacterEnd(bytes: Buffer, limit: number): number {
+  // The end of the last complete character. Bytes that are not UTF-8 are split anywhere.
   const isContinuation = (index: number) => ((bytes[index] ?? 0) & 0xc0) === 0x80;
-  for (let end = limit; end > limit - 4; end -= 1) if (!isContinuation(end)) return end;
-  return limit;
+  for (let end = maxEventBytes; end > maxEventBytes - 4; end -= 1) if (!isContinuation(end)) return end;
+  return maxEventBytes;
 }

@@ -47,35 +47,33 @@ export function tableFormat(request: FastifyRequest): Format {
   return /^application\/x-ndjson\b/.test(accept) ? 'ndjson' : 'json';
 }
 
-/** Sends rows in the wanted format. Other requests are handled between two batches. */
-export async function sendBatches(
+/**
+ * Sends rows in the wanted format, or as JSON if there are no columns. An error before the first rows is sent as a problem. Other
+ * requests are handled between two batches.
+ */
+export function sendBatches(
   request: FastifyRequest,
   reply: FastifyReply,
   batches: Iterable<readonly Row[]> | AsyncIterable<readonly Row[]>,
-  columns: readonly string[],
-): Promise<FastifyReply> {
-  const format = tableFormat(request);
+  columns: readonly string[] = [],
+): FastifyReply {
+  const format = columns.length === 0 ? 'json' : tableFormat(request);
   const separator = format === 'json' ? ',' : '';
   const formatters: Record<Format, (row: Row) => string> = {
     json: (row) => JSON.stringify(row),
-    csv: (row) => formatRow(row, columns),
+    csv: (row) => formatLine(columns.map((column) => row[column])),
     ndjson: (row) => `${JSON.stringify(row)}\n`,
   };
-  const iterator = (async function* () {
-    yield* batches;
-  })();
-  // An error before the first rows is sent as a problem.
-  let next = await iterator.next();
 
   async function* text(): AsyncGenerator<string> {
-    if (format !== 'ndjson') yield format === 'csv' ? formatLine(columns) : '[';
-    let isFirst = true;
-    for (; !next.done; next = await iterator.next()) {
-      if (next.value.length === 0) continue;
-      yield (isFirst ? '' : separator) + next.value.map(formatters[format]).join(separator);
-      isFirst = false;
+    let before = { json: '[', csv: formatLine(columns), ndjson: '' }[format];
+    for await (const rows of batches) {
+      if (rows.length === 0) continue;
+      yield before + rows.map(formatters[format]).join(separator);
+      before = separator;
       await setImmediate();
     }
+    if (before !== separator) yield before;
     if (format === 'json') yield ']';
   }
   reply.header('content-type', contentTypes[format]);
@@ -84,7 +82,6 @@ export async function sendBatches(
 
 /** CSV: RFC 4180. */
 const formatLine = (cells: readonly unknown[]) => `${cells.map(formatCell).join(',')}\r\n`;
-const formatRow = (row: Row, columns: readonly string[]) => formatLine(columns.map((column) => row[column]));
 
 function formatCell(value: unknown): string {
   if (value === null || value === undefined) return '';

@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import {
+  AuditSchema,
   CapGrantBody,
   MemberBody,
   MemberSchema,
@@ -16,9 +17,13 @@ import { AccountSchema, LedgerVerificationSchema } from '../../contract/ledger.t
 import { BursarError } from '../../domain/errors.ts';
 import { changeGrants } from '../../services/accounting/grants.ts';
 import { openPeriod } from '../../services/accounting/periods.ts';
+import type { GrantChange } from '../../services/accounting/quota-events.ts';
+import { readAuditTrail } from '../../services/identity/audit-trail.ts';
 import { closeProject, createProject, listMembers, listProjects, setMember } from '../../services/identity/projects.ts';
-import { operation, operations, others } from '../operation.ts';
+import { type CallerRequest, operation, operations, others } from '../operation.ts';
+import { optionalTime, pageQuery, toTimeRange } from '../request/list-query.ts';
 import { toProject, toScope } from '../request/path-params.ts';
+import { describeTable, exportFormatQuery, sendBatches, tableFormat } from '../response/tables.ts';
 import type { RouteContext } from './context.ts';
 
 const grantDescription =
@@ -28,12 +33,19 @@ const grant = {
   key: 'required',
   responses: { 201: Type.Array(AccountSchema) },
 } as const;
+type GrantRequest = CallerRequest<'/{hpc}/{project_name}/'>;
+const change = (context: RouteContext, { caller, params, idempotency }: GrantRequest, grantChange: GrantChange) =>
+  changeGrants(context, toProject(params), grantChange, { actor: caller, idempotency });
+
 const projectList = {
   description: 'All projects, including closed ones.',
   responses: { 200: Type.Array(ProjectSchema) },
 };
 
-/** Grants, projects, members and the check of the ledger. */
+const auditColumns = Object.keys(AuditSchema.properties);
+const optionalText = (description: string) => Type.Optional(Type.String({ maxLength: 500, description }));
+
+/** Grants, projects, members, the check of the ledger and the audit trail. */
 export const administrationOperations = (context: RouteContext) =>
   operations('administration', {
     changePool: operation({
@@ -42,10 +54,7 @@ export const administrationOperations = (context: RouteContext) =>
       summary: 'Change the unallocated part of the pool',
       ...grant,
       body: PoolGrantBody,
-      handler: ({ caller, params, body, idempotency }) => {
-        const change = { ...body, user: null, source: 'new' } as const;
-        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
-      },
+      handler: (request) => change(context, request, { ...request.body, user: null, source: 'new' }),
     }),
     transferGrant: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/transfers/',
@@ -53,10 +62,7 @@ export const administrationOperations = (context: RouteContext) =>
       summary: 'Move a grant between members',
       ...grant,
       body: TransferBody,
-      handler: ({ caller, params, body, idempotency }) => {
-        const change = { ...body, kind: 'transfer' } as const;
-        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
-      },
+      handler: (request) => change(context, request, { ...request.body, kind: 'transfer' }),
     }),
     refundJob: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/refunds/',
@@ -64,10 +70,7 @@ export const administrationOperations = (context: RouteContext) =>
       summary: 'Refund charged time of a job',
       ...grant,
       body: RefundBody,
-      handler: ({ caller, params, body, idempotency }) => {
-        const change = { ...body, kind: 'refund' } as const;
-        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
-      },
+      handler: (request) => change(context, request, { ...request.body, kind: 'refund' }),
     }),
     openPeriod: operation({
       route: 'POST /admin/grants/{hpc}/{project_name}/periods/',
@@ -86,13 +89,13 @@ export const administrationOperations = (context: RouteContext) =>
       summary: "Change a member's quota",
       ...grant,
       body: CapGrantBody,
-      handler: async ({ caller, params, body, idempotency, isManager }) => {
+      handler: (request) => {
+        const { params, body, isManager } = request;
         if (isManager && body.source !== 'pool') {
           const message = 'A manager cannot change the pool of the project. Send "source": "pool".';
           throw new BursarError('forbidden', message);
         }
-        const change = { ...body, user: params.user_id };
-        return changeGrants(context, toProject(params), change, { actor: caller, idempotency });
+        return change(context, request, { ...body, user: params.user_id });
       },
     }),
 
@@ -158,5 +161,34 @@ export const administrationOperations = (context: RouteContext) =>
       description: 'Adds up all entries, which takes seconds in a large ledger.',
       responses: { 200: LedgerVerificationSchema },
       handler: () => context.verifyLedger(),
+    }),
+
+    listAuditRecords: operation({
+      route: 'GET /admin/audit/',
+      access: others('audit.read'),
+      summary: 'List the audit trail, newest first',
+      description:
+        'Sign-ins, refused requests, and changes to tokens, users, projects and quotas. Records are never changed: each ' +
+        'carries a hash over the one before it, and `bursar audit verify` checks all of them. Equal refused requests ' +
+        'within a minute are one record, with their number.',
+      query: {
+        ...pageQuery('records', 1000, '100 as JSON, all in the other formats'),
+        actor: optionalText('Only actions of this user. `anonymous`: of requests without valid credentials.'),
+        action: optionalText('Only this action, such as `grant.top_up`, or family of actions, such as `grant`.'),
+        subject: optionalText('Only actions on this subject, such as `hpc_one/climate`, or on what is below it.'),
+        address: optionalText('Only actions from this IP address.'),
+        request_id: optionalText('Only actions of the request with this X-Request-Id.'),
+        from: optionalTime('Start, ISO 8601.'),
+        to: optionalTime('End, ISO 8601, exclusive.'),
+        ...exportFormatQuery,
+      },
+      responses: { 200: describeTable(Type.Array(AuditSchema), 'The records.', auditColumns, true) },
+      handler: (request, reply) => {
+        const { limit, before, actor, action, subject, address, request_id: requestId } = request.query;
+        const filter = { actor, action, subject, address, requestId, ...toTimeRange(request.query) };
+        const defaultLimit = tableFormat(request) === 'json' ? 100 : Number.POSITIVE_INFINITY;
+        const records = readAuditTrail(context, filter, { limit: limit ?? defaultLimit, before });
+        return sendBatches(request, reply, records, auditColumns);
+      },
     }),
   });

@@ -1,9 +1,33 @@
+import { extname } from 'node:path';
 import Type from 'typebox';
-import { ClientPackageSchema } from '../../contract/client-package.ts';
+import { namedObject } from '../../contract/fields.ts';
 import { type ClientPackage, listClientPackages, readClientPackage } from '../../services/client-packages.ts';
 import { notModified, operation, operations } from '../operation.ts';
 import { html, sendPage } from '../response/page.ts';
 import type { RouteContext } from './context.ts';
+
+const server = 'https://bursar.example.org';
+
+/** A program or a library for users that this server offers. */
+const ClientPackageSchema = namedObject(
+  'ClientPackage',
+  {
+    name: Type.String({ description: 'The name of the file.' }),
+    description: Type.String(),
+    install: Type.String({ description: 'The command that installs it.' }),
+    url: Type.String({ description: 'Address of the download.' }),
+    size: Type.Integer({ description: 'Bytes.' }),
+    sha256: Type.String({ description: 'SHA-256 of the file, in hexadecimal.' }),
+  },
+  {
+    name: 'bursar.mjs',
+    description: 'The command line, as one file for Node 20.15 or newer.',
+    install: `curl -O ${server}/clients/bursar.mjs`,
+    url: `${server}/clients/bursar.mjs`,
+    size: 204_800,
+    sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+  },
+);
 
 /** The command line and the libraries for users, to install from this server. They need no token. */
 export const clientOperations = (context: RouteContext) =>
@@ -45,27 +69,24 @@ export const clientOperations = (context: RouteContext) =>
     }),
   });
 
-const kinds = [
-  {
-    suffix: '.mjs',
+const kinds: Record<string, { mediaType: string; description: string; install(url: string): string }> = {
+  '.mjs': {
     mediaType: 'text/javascript; charset=utf-8',
     description: 'The command line, as one file for Node 20.15 or newer: node bursar.mjs --help',
     install: (url: string) => `curl -O ${url}`,
   },
-  {
-    suffix: '.whl',
+  '.whl': {
     mediaType: 'application/octet-stream',
     description: 'The library for Python 3.9 or newer, and for notebooks.',
     install: (url: string) => `pip install ${url}`,
   },
-  {
-    suffix: '.tgz',
+  '.tgz': {
     mediaType: 'application/gzip',
     description: 'The library for TypeScript and JavaScript, for browsers and Node 20.15 or newer.',
     install: (url: string) => `npm install ${url}`,
   },
-];
-const kindOf = (name: string) => kinds.find(({ suffix }) => name.endsWith(suffix));
+};
+const kindOf = (name: string) => kinds[extname(name)];
 
 function describePackage({ name, content, sha256 }: ClientPackage, origin: string) {
   const url = `${origin}/clients/${name}`;

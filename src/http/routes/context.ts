@@ -1,12 +1,12 @@
 import type { ServiceDeps } from '../../services/service-deps.ts';
-import type { OpenRequests } from '../limits/concurrency.ts';
+import type { CountOpenRequest } from '../limits/concurrency.ts';
 import type { AuthenticationDeps } from '../request/access.ts';
-import type { AccessWatch } from '../request/open-response.ts';
+import type { WatchAccess } from '../request/open-response.ts';
 
 /** Everything that handlers of routes use, or pass on to the use cases. Each takes its part. */
 export interface RouteContext extends ServiceDeps, AuthenticationDeps {
-  openRequests: OpenRequests;
-  accessWatch: AccessWatch;
+  countOpenRequest: CountOpenRequest;
+  watchAccess: WatchAccess;
   /** Between two heartbeats of an event stream. */
   heartbeatMs: number;
   /** Aborted when the server starts to close. */

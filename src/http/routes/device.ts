@@ -92,13 +92,10 @@ and it shows this code.</p>
         const answer = { userId: caller.userId, userCode, decision };
         const attempt = () => decideDeviceRequest(context, caller, answer);
         const { clientName } = await rates.signIn(request, reply, attempt);
-        return sendPage(reply, 200, {
-          title: decision === 'approved' ? 'Confirmed' : 'Refused',
-          body:
-            decision === 'approved'
-              ? html`<p>“${clientName}” now gets a token. You can close this page.</p>`
-              : html`<p>“${clientName}” gets no token. You can close this page.</p>`,
-        });
+        const [title, outcome] =
+          decision === 'approved' ? ['Confirmed', 'now gets a token'] : ['Refused', 'gets no token'];
+        const body = html`<p>“${clientName}” ${outcome}. You can close this page.</p>`;
+        return sendPage(reply, 200, { title, body });
       },
     }),
     ...operations('account', {

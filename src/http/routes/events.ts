@@ -3,16 +3,9 @@ import Type from 'typebox';
 import { EventPageSchema } from '../../contract/event.ts';
 import { patterns } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
-import {
-  type EventPosition,
-  followEvents,
-  pollEvents,
-  resolvePosition,
-  type StreamedEvent,
-} from '../../services/events/read-events.ts';
+import { type EventPosition, followEvents, pollEvents, resolvePosition } from '../../services/events/read-events.ts';
 import { requireUserId } from '../../services/identity/access.ts';
 import { type CallerRequest, operation, operations, others, own } from '../operation.ts';
-import { sendJson } from '../response/send.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
 import type { RouteContext } from './context.ts';
 
@@ -55,21 +48,26 @@ type EventRequest = CallerRequest<string, typeof eventQuery>;
 
 /** Streams changes to a user's jobs and quotas. */
 export function eventOperations(context: RouteContext) {
-  const { heartbeatMs, accessWatch, openRequests, closing } = context;
+  const { heartbeatMs, watchAccess, countOpenRequest, closing } = context;
 
   const send = async (request: EventRequest, reply: FastifyReply, userId: string) => {
-    openRequests.openUntilClosed('event_listener', request.caller.userId, reply);
+    countOpenRequest('event_listener', request.caller.userId, reply);
     const after = await resolvePosition(context, userId, toPosition(request));
-    const reading = { userId, after, checkAccess: accessWatch.createCheck(request) };
-    const ending = accessWatch.signal(request, reply, closing);
-    if (wantsStream(request)) {
-      const follow = (signal: AbortSignal) => followEvents(context, { ...reading, signal });
-      return sendEventStream(reply, ending, heartbeatMs, follow);
+    const { check: checkAccess, ended } = watchAccess(request, reply, closing);
+    const reading = { userId, after, checkAccess };
+    async function* toServerSentEvents(signal: AbortSignal): AsyncGenerator<ServerSentEvent> {
+      try {
+        const events = followEvents(context, { ...reading, signal });
+        for await (const { id, type, json } of events) yield { id: String(id), event: type, data: json };
+      } catch (error) {
+        // The token was revoked, for example. The client gets the reason when it connects again.
+        if (!(error instanceof BursarError)) throw error;
+      }
     }
+    if (wantsStream(request)) return sendEvents(reply, ended, toServerSentEvents, heartbeatMs);
     const { limit = 100, wait = 0 } = request.query;
-    const page = { limit, waitMs: Math.ceil(wait * 1000) };
-    const json = await pollEvents(context, { ...reading, signal: ending }, page);
-    return sendJson(reply.header('cache-control', 'no-store'), 200, json);
+    reply.header('cache-control', 'no-store');
+    return await pollEvents(context, { ...reading, signal: ended }, { limit, waitMs: Math.ceil(wait * 1000) });
   };
 
   return operations('events', {
@@ -88,23 +86,6 @@ export function eventOperations(context: RouteContext) {
       handler: async (request, reply) => send(request, reply, await requireUserId(context, request.params.user_id)),
     }),
   });
-}
-
-function sendEventStream(
-  reply: FastifyReply,
-  ending: AbortSignal,
-  heartbeatMs: number,
-  follow: (signal: AbortSignal) => AsyncIterable<StreamedEvent>,
-): FastifyReply {
-  async function* toServerSentEvents(signal: AbortSignal): AsyncGenerator<ServerSentEvent> {
-    try {
-      for await (const { id, type, json } of follow(signal)) yield { id: String(id), event: type, data: json };
-    } catch (error) {
-      // The token was revoked, for example. The client gets the reason when it connects again.
-      if (!(error instanceof BursarError)) throw error;
-    }
-  }
-  return sendEvents(reply, ending, toServerSentEvents, heartbeatMs);
 }
 
 /** A stream is the default. JSON needs an Accept header or a parameter that only JSON has. */

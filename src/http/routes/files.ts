@@ -1,7 +1,7 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import Type from 'typebox';
-import { FileSchema, publicFile } from '../../contract/file.ts';
+import Type, { type Static } from 'typebox';
+import { namedObject, timestamp, toIsoTime } from '../../contract/fields.ts';
 import {
   archiveFiles,
   type FileRequest,
@@ -13,10 +13,24 @@ import type { Owner } from '../../services/scope.ts';
 import { type CallerRequest, notModified, operation, operations, others, own } from '../operation.ts';
 import { authorize } from '../request/access.ts';
 import { requestSignal } from '../request/open-response.ts';
-import { toProject } from '../request/path-params.ts';
+import { toJob } from '../request/path-params.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendFile, setDownloadHeaders } from '../response/send-file.ts';
+import { sendBatches } from '../response/tables.ts';
 import type { RouteContext } from './context.ts';
+
+const FileSchema = namedObject(
+  'File',
+  {
+    path: Type.String({
+      description:
+        'Path relative to the working directory of the job. Append it to the URL of this list to get the file.',
+    }),
+    size: Type.Integer({ description: 'Size in bytes.' }),
+    modified: timestamp,
+  },
+  { path: 'results/output.csv', size: 1234, modified: '2026-01-31T12:00:00.000Z' },
+);
 
 const folderQuery = {
   archive: Type.Optional(Type.Enum(['zip'], { description: 'Download the folder as a zip instead of listing it.' })),
@@ -61,12 +75,10 @@ type FolderRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/', typeof fol
 export function fileOperations(context: RouteContext) {
   const toFileRequest = (request: FolderRequest, reply: FastifyReply, owner: Owner): FileRequest => {
     const { caller, params } = request;
-    context.openRequests.openUntilClosed('download', caller.userId, reply);
+    context.countOpenRequest('download', caller.userId, reply);
     return {
-      owner,
+      ...toJob(params, owner),
       user: caller.userId,
-      ...toProject(params),
-      jobId: params.job_id,
       path: 'path' in params ? String(params.path) : '',
       // Not aborted when the server starts to close: a download may finish until the drain time is over.
       signal: requestSignal(reply),
@@ -75,7 +87,8 @@ export function fileOperations(context: RouteContext) {
 
   const sendFolder = async (request: FolderRequest, reply: FastifyReply, owner: Owner) => {
     const fileRequest = toFileRequest(request, reply, owner);
-    if (request.query.archive === undefined) return sendList(reply, await listFiles(context, fileRequest));
+    if (request.query.archive === undefined)
+      return sendBatches(request, reply, toBatches(await listFiles(context, fileRequest)));
     await authorize(request, owner === undefined ? others('files.read') : own('files.read'), context);
     return sendArchive(reply, fileRequest, () => archiveFiles(context, fileRequest));
   };
@@ -119,11 +132,6 @@ export function fileOperations(context: RouteContext) {
   });
 }
 
-async function sendList(reply: FastifyReply, files: AsyncIterable<ListedFile>): Promise<FastifyReply> {
-  const json = await streamJsonArray(files, publicFile, (a, b) => (a.path < b.path ? -1 : 1));
-  return reply.header('content-type', 'application/json').send(json);
-}
-
 async function sendArchive(reply: FastifyReply, { jobId, path }: FileRequest, open: () => Promise<Readable>) {
   const name = path.split('/').at(-1) || jobId;
   const zip = await open();
@@ -134,28 +142,18 @@ async function sendArchive(reply: FastifyReply, { jobId, path }: FileRequest, op
 }
 
 /** A longer list is sent unsorted while it is read, so that memory stays bounded. */
-const maxSortedItems = 10_000;
+const maxSortedFiles = 10_000;
 
-/** Streams items as a JSON array. An error among the first items is thrown before anything is sent. */
-export async function streamJsonArray<T>(
-  items: AsyncIterable<T>,
-  toPublic: (item: T) => unknown,
-  compare: (a: T, b: T) => number,
-): Promise<Readable> {
-  const iterator = items[Symbol.asyncIterator]();
-  const first: T[] = [];
-  let next = await iterator.next();
-  for (; !next.done && first.length < maxSortedItems; next = await iterator.next()) first.push(next.value);
-  if (next.done) first.sort(compare);
-
-  async function* text() {
-    try {
-      yield `[${first.map((item) => JSON.stringify(toPublic(item))).join(',')}`;
-      for (; !next.done; next = await iterator.next()) yield `,${JSON.stringify(toPublic(next.value))}`;
-      yield ']';
-    } finally {
-      await iterator.return?.();
+async function* toBatches(files: AsyncIterable<ListedFile>): AsyncGenerator<Static<typeof FileSchema>[]> {
+  let batch: Static<typeof FileSchema>[] = [];
+  let isFirst = true;
+  for await (const { path, size, modifiedAt } of files) {
+    if (batch.length === maxSortedFiles) {
+      yield batch;
+      batch = [];
+      isFirst = false;
     }
+    batch.push({ path, size, modified: toIsoTime(modifiedAt) });
   }
-  return Readable.from(text(), { objectMode: false });
+  yield isFirst ? batch.sort((a, b) => (a.path < b.path ? -1 : 1)) : batch;
 }

@@ -1,30 +1,23 @@
 import type { FastifyReply } from 'fastify';
 import Type from 'typebox';
 import { ReasonBody, reasonQuery } from '../../contract/administration.ts';
-import { JobSchema, toJobPath } from '../../contract/job.ts';
+import { JobSchema, JobSummaryPageSchema, toJobPath, toJobSummaryPageJson } from '../../contract/job.ts';
 import { TimelineSchema } from '../../contract/timeline.ts';
 import { requireUserId } from '../../services/identity/access.ts';
 import { cancelJob } from '../../services/jobs/cancel-job.ts';
 import { deleteJob } from '../../services/jobs/delete-job.ts';
-import type { JobAction, JobPath } from '../../services/jobs/find-job.ts';
+import type { JobAction } from '../../services/jobs/find-job.ts';
+import { listJobSummaries } from '../../services/jobs/job-summaries.ts';
 import { listJobs, readJob } from '../../services/jobs/read-jobs.ts';
 import { submitJob } from '../../services/jobs/submit-job.ts';
 import { readTimeline } from '../../services/jobs/timeline.ts';
 import type { Owner, PathScope } from '../../services/scope.ts';
-import {
-  type CallerRequest,
-  json,
-  operation,
-  operations,
-  others,
-  own,
-  type RouteRequest,
-  versioned,
-} from '../operation.ts';
-import { listQuery, toListQuery } from '../request/list-query.ts';
-import { scopeQuery, toProject, toScope, userQuery } from '../request/path-params.ts';
+import { type CallerRequest, json, operation, operations, others, own, versioned } from '../operation.ts';
+import { formatCursor } from '../request/formats.ts';
+import { listQuery, summaryQuery, toListQuery, toSummaryQuery } from '../request/list-query.ts';
+import { requestSignal } from '../request/open-response.ts';
+import { scopeQuery, toJob, toScope, userQuery } from '../request/path-params.ts';
 import { submissionHeaderSchemas, submissionHeaders, zipBody } from '../request/submission.ts';
-import { sendJson, sendTagged, sendVersioned } from '../response/send.ts';
 import type { RouteContext } from './context.ts';
 
 const list = {
@@ -62,59 +55,59 @@ const deletion = {
   responses: { 200: json(JobSchema, 'The job, without files.') },
 };
 
+const summaries = {
+  description: 'Each job with its tags, resources, start, outcome and charge. `next` leads to the older jobs.',
+  query: { ...scopeQuery, ...summaryQuery },
+  responses: versioned(JobSummaryPageSchema, 'One page of jobs.'),
+};
+
+type SummaryRequest = CallerRequest<string, typeof summaries.query>;
 type JobRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/'>;
 
 /** Lists, reads, submits, cancels and deletes jobs (4.1 and 4.2 of the interface). */
 export function jobOperations(context: RouteContext) {
-  type ListRequest = RouteRequest<string, typeof listQuery>;
-  const sendList = async (request: ListRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
-    sendVersioned(request, reply, owner, await listJobs(context, owner, scope, toListQuery(request.query)));
-
   const submit = async (request: CallerRequest, reply: FastifyReply, scope: PathScope) => {
     const { caller, idempotency, span } = request;
-    const endUpload = context.openRequests.open('upload', caller.userId);
-    try {
-      const job = await submitJob(context, {
-        userId: caller.userId,
-        scope,
-        headers: submissionHeaders(request),
-        ...zipBody(request),
-        idempotency,
-        traceParent: span?.traceParent ?? null,
-      });
-      return sendJson(reply.header('location', toJobPath(job)), 201, job);
-    } finally {
-      endUpload();
-    }
+    context.countOpenRequest('upload', caller.userId, reply);
+    const job = await submitJob(context, {
+      userId: caller.userId,
+      scope,
+      headers: submissionHeaders(request),
+      ...zipBody(request),
+      idempotency,
+      traceParent: span?.traceParent ?? null,
+    });
+    reply.header('location', toJobPath(job));
+    return job;
   };
-
-  const toPath = ({ params }: JobRequest, owner: Owner): JobPath => ({
-    owner,
-    ...toProject(params),
-    jobId: params.job_id,
-  });
-
-  const read = async (request: JobRequest, reply: FastifyReply, owner: Owner) =>
-    sendTagged(request, reply, await readJob(context, toPath(request, owner)));
-
-  const sendTimeline = async (request: JobRequest, reply: FastifyReply, owner: Owner) =>
-    sendJson(reply, 200, await readTimeline(context, toPath(request, owner)));
 
   const cancel = async (request: JobRequest, reply: FastifyReply, action: JobAction) => {
     const { json: job, hasEnded } = await cancelJob(context, action, request.idempotency);
-    return sendJson(reply, hasEnded ? 200 : 202, job);
+    reply.code(hasEnded ? 200 : 202);
+    return job;
   };
 
-  const actionOfOwner = (request: JobRequest): JobAction => ({
-    ...toPath(request, request.caller.userId),
-    actor: request.caller,
+  const actionOfOwner = ({ caller, params }: JobRequest): JobAction => ({
+    ...toJob(params, caller.userId),
+    actor: caller,
   });
 
-  const intervention = (request: JobRequest, reason: string): JobAction => ({
-    ...toPath(request, undefined),
-    actor: request.caller,
-    intervention: { reason, by: request.isManager ? 'project_manager' : request.caller.role },
+  const intervention = ({ caller, params, isManager }: JobRequest, reason: string): JobAction => ({
+    ...toJob(params, undefined),
+    actor: caller,
+    intervention: { reason, by: isManager ? 'project_manager' : caller.role },
   });
+
+  const listSummaries = async ({ caller, query }: SummaryRequest, reply: FastifyReply, owner: Owner) => {
+    const filter = toSummaryQuery(query);
+    const scope = toScope(query);
+    const found = await listJobSummaries(context, caller.userId, owner, scope, filter, requestSignal(reply));
+    const next = found.nextBefore === null ? null : formatCursor('before', found.nextBefore);
+    return toJobSummaryPageJson(found.jobs, next);
+  };
+
+  const requireOwner = async ({ user_id: userId }: { user_id?: string }): Promise<Owner> =>
+    userId === undefined ? undefined : await requireUserId(context, userId);
 
   return operations('jobs', {
     listJobs: operation({
@@ -122,14 +115,14 @@ export function jobOperations(context: RouteContext) {
       access: own('jobs.read'),
       summary: 'Your jobs on all systems',
       ...list,
-      handler: (request, reply) => sendList(request, reply, request.caller.userId, {}),
+      handler: ({ caller, query }) => listJobs(context, caller.userId, {}, toListQuery(query)),
     }),
     listJobsOnSystem: operation({
       route: 'GET /jobs/{hpc}/',
       access: own('jobs.read'),
       summary: 'Your jobs on one system',
       ...list,
-      handler: (request, reply) => sendList(request, reply, request.caller.userId, toScope(request.params)),
+      handler: ({ caller, query, params }) => listJobs(context, caller.userId, toScope(params), toListQuery(query)),
     }),
     submitJob: operation({
       route: 'POST /jobs/{hpc}/',
@@ -142,7 +135,7 @@ export function jobOperations(context: RouteContext) {
       access: own('jobs.read'),
       summary: 'Your jobs in one project',
       ...list,
-      handler: (request, reply) => sendList(request, reply, request.caller.userId, toScope(request.params)),
+      handler: ({ caller, query, params }) => listJobs(context, caller.userId, toScope(params), toListQuery(query)),
     }),
     submitJobToProject: operation({
       route: 'POST /jobs/{hpc}/{project_name}/',
@@ -155,21 +148,21 @@ export function jobOperations(context: RouteContext) {
       access: own('jobs.read'),
       summary: 'Your job',
       ...oneJob,
-      handler: (request, reply) => read(request, reply, request.caller.userId),
+      handler: ({ caller, params }) => readJob(context, toJob(params, caller.userId)),
     }),
     deleteJob: operation({
       route: 'DELETE /jobs/{hpc}/{project_name}/{job_id}/',
       access: own('jobs.delete'),
       summary: 'Your job: delete the files of a finished job',
       ...deletion,
-      handler: async (request, reply) => sendJson(reply, 200, await deleteJob(context, actionOfOwner(request))),
+      handler: (request) => deleteJob(context, actionOfOwner(request)),
     }),
     getJobTimeline: operation({
       route: 'GET /jobs/{hpc}/{project_name}/{job_id}/timeline/',
       access: own('jobs.read'),
       summary: 'Your job: its timeline',
       ...timeline,
-      handler: (request, reply) => sendTimeline(request, reply, request.caller.userId),
+      handler: ({ caller, params }) => readTimeline(context, toJob(params, caller.userId)),
     }),
     cancelJob: operation({
       route: 'POST /jobs/{hpc}/{project_name}/{job_id}/cancel/',
@@ -185,18 +178,14 @@ export function jobOperations(context: RouteContext) {
       summary: 'Jobs of all users',
       ...list,
       query: { ...userQuery, ...scopeQuery, ...listQuery },
-      handler: async (request, reply) => {
-        const { user_id: owner } = request.query;
-        if (owner !== undefined) await requireUserId(context, owner);
-        return sendList(request, reply, owner, toScope(request.query));
-      },
+      handler: async ({ query }) => listJobs(context, await requireOwner(query), toScope(query), toListQuery(query)),
     }),
     getJobOfAnyUser: operation({
       route: 'GET /admin/jobs/{hpc}/{project_name}/{job_id}/',
       access: others('jobs.read'),
       summary: 'Job of any user',
       ...oneJob,
-      handler: (request, reply) => read(request, reply, undefined),
+      handler: ({ params }) => readJob(context, toJob(params, undefined)),
     }),
     deleteJobOfAnyUser: operation({
       route: 'DELETE /admin/jobs/{hpc}/{project_name}/{job_id}/',
@@ -205,15 +194,14 @@ export function jobOperations(context: RouteContext) {
       ...deletion,
       description: `${deletion.description} The owner is told the reason by the event \`job.deleted\`.`,
       query: reasonQuery,
-      handler: async (request, reply) =>
-        sendJson(reply, 200, await deleteJob(context, intervention(request, request.query.reason))),
+      handler: (request) => deleteJob(context, intervention(request, request.query.reason)),
     }),
     getJobTimelineOfAnyUser: operation({
       route: 'GET /admin/jobs/{hpc}/{project_name}/{job_id}/timeline/',
       access: others('jobs.read'),
       summary: 'Job of any user: its timeline',
       ...timeline,
-      handler: (request, reply) => sendTimeline(request, reply, undefined),
+      handler: ({ params }) => readTimeline(context, toJob(params, undefined)),
     }),
     cancelJobOfAnyUser: operation({
       route: 'POST /admin/jobs/{hpc}/{project_name}/{job_id}/cancel/',
@@ -223,6 +211,22 @@ export function jobOperations(context: RouteContext) {
       description: `${cancellation.description} The owner is told the reason by the event \`job.cancel_requested\`.`,
       body: ReasonBody,
       handler: (request, reply) => cancel(request, reply, intervention(request, request.body.reason)),
+    }),
+
+    listJobSummaries: operation({
+      route: 'GET /job-summaries/',
+      access: own('jobs.read'),
+      summary: 'Your jobs, newest first, by pages',
+      ...summaries,
+      handler: (request, reply) => listSummaries(request, reply, request.caller.userId),
+    }),
+    listJobSummariesOfAllUsers: operation({
+      route: 'GET /admin/job-summaries/',
+      access: others('jobs.read'),
+      summary: 'Jobs of all users, newest first, by pages',
+      ...summaries,
+      query: { ...userQuery, ...summaries.query },
+      handler: async (request, reply) => listSummaries(request, reply, await requireOwner(request.query)),
     }),
   });
 }

@@ -7,7 +7,7 @@ import { openJobLog } from '../../services/jobs/read-log.ts';
 import type { Owner } from '../../services/scope.ts';
 import { type CallerRequest, operation, operations, others, own } from '../operation.ts';
 import { requestSignal } from '../request/open-response.ts';
-import { toProject } from '../request/path-params.ts';
+import { toJob } from '../request/path-params.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendEvents, toLogEvents } from '../response/sse.ts';
 import type { RouteContext } from './context.ts';
@@ -23,15 +23,6 @@ const logQuery = {
   follow: Type.Enum(['0', '1'], { default: '0', description: '`1`: keep reading until the job has ended.' }),
 };
 
-const logHeaders = {
-  'Last-Event-Id': Type.Optional(
-    Type.String({
-      pattern: patterns.offset.pattern,
-      description: 'The offset to resume from. Takes precedence over `offset`.',
-    }),
-  ),
-};
-
 const log = {
   description:
     'Text or, with `Accept: text/event-stream`, server-sent events. The data of an event is JSON with `offset` and ' +
@@ -39,7 +30,14 @@ const log = {
     'server stops, or the token is revoked, while a log is followed, text ends in the middle of the response (an error of the transfer), and ' +
     'events end without `end`. Repeat the request with the next offset. `HEAD` returns the number of bytes as `Content-Length`.',
   query: logQuery,
-  headers: logHeaders,
+  headers: {
+    'Last-Event-Id': Type.Optional(
+      Type.String({
+        pattern: patterns.offset.pattern,
+        description: 'The offset to resume from. Takes precedence over `offset`.',
+      }),
+    ),
+  },
   responses: {
     200: {
       description: 'The output.',
@@ -62,26 +60,25 @@ type LogRequest = CallerRequest<'/{hpc}/{project_name}/{job_id}/', typeof logQue
 
 /** Reads the standard output and standard error of jobs, and follows them while the jobs run. */
 export function logOperations(context: RouteContext) {
-  const { accessWatch, openRequests, closing, heartbeatMs } = context;
+  const { watchAccess, countOpenRequest, closing, heartbeatMs } = context;
   const sendLog = async (request: LogRequest, reply: FastifyReply, owner: Owner) => {
     const { caller, params, query, headers, method } = request;
     const { stream, offset } = query;
     const follows = query.follow === '1';
-    openRequests.openUntilClosed(follows ? 'log_follower' : 'download', caller.userId, reply);
-    const signal = follows ? accessWatch.signal(request, reply, closing) : requestSignal(reply, closing);
-    const path = { owner, ...toProject(params), jobId: params.job_id };
-    const output = await openJobLog(context, { ...path, user: caller.userId, stream, signal });
+    countOpenRequest(follows ? 'log_follower' : 'download', caller.userId, reply);
+    const access = follows ? watchAccess(request, reply, closing) : undefined;
+    const signal = access?.ended ?? requestSignal(reply, closing);
+    const output = await openJobLog(context, { ...toJob(params, owner), user: caller.userId, stream, signal });
     const lastEventId = headers['last-event-id'];
     const from = lastEventId === undefined ? offset : Number(lastEventId);
     if (from > output.size && !follows) {
       const message = `The offset ${from} is beyond the end of the log, which has ${output.size} bytes now. Use a smaller offset, or follow=1.`;
       throw new BursarError('range_not_satisfiable', message);
     }
-    const checkAccess = accessWatch.createCheck(request);
     async function* chunks() {
       for await (const chunk of follows ? output.follow(from) : output.read(from)) {
         // Ends with an error if the caller may no longer read the log.
-        if (follows) await checkAccess();
+        await access?.check();
         yield chunk;
       }
     }

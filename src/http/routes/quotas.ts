@@ -8,7 +8,7 @@ import { listQuotas, readQuota } from '../../services/accounting/read-quotas.ts'
 import { readStatement } from '../../services/accounting/statement.ts';
 import { readUsage } from '../../services/accounting/usage.ts';
 import { requireUserId } from '../../services/identity/access.ts';
-import type { Owner, PathScope } from '../../services/scope.ts';
+import type { Owner } from '../../services/scope.ts';
 import {
   type CallerRequest,
   json,
@@ -22,7 +22,6 @@ import {
 import { optionalTime, toTimeRange } from '../request/list-query.ts';
 import { scopeQuery, toProject, toScope } from '../request/path-params.ts';
 import { payloadHeader, submissionHeaders } from '../request/submission.ts';
-import { sendVersioned } from '../response/send.ts';
 import { describeTable, formatQuery, sendBatches, tableFormat } from '../response/tables.ts';
 import type { RouteContext } from './context.ts';
 
@@ -70,12 +69,6 @@ const usage = {
 
 /** Quotas (4.3 and 4.4 of the interface), accounts, quotes, statements and usage. */
 export function quotaOperations(context: RouteContext) {
-  const sendQuotas = async (request: RouteRequest, reply: FastifyReply, owner: Owner, scope: PathScope) =>
-    sendVersioned(request, reply, owner, await listQuotas(context, owner, scope));
-
-  const sendQuota = async (request: RouteRequest<'/{hpc}/{project_name}/'>, reply: FastifyReply, userId: string) =>
-    sendVersioned(request, reply, userId, await readQuota(context, userId, toProject(request.params)));
-
   const sendQuote = (request: CallerRequest<'/{hpc}/'>) =>
     readQuote(context, {
       userId: request.caller.userId,
@@ -104,21 +97,21 @@ export function quotaOperations(context: RouteContext) {
       access: own('quotas.read'),
       summary: 'Your quotas on all systems',
       ...quotaList,
-      handler: (request, reply) => sendQuotas(request, reply, request.caller.userId, {}),
+      handler: ({ caller }) => listQuotas(context, caller.userId, {}),
     }),
     listQuotasOnSystem: operation({
       route: 'GET /quotas/{hpc}/',
       access: own('quotas.read'),
       summary: 'Your quotas on one system',
       ...quotaList,
-      handler: (request, reply) => sendQuotas(request, reply, request.caller.userId, toScope(request.params)),
+      handler: ({ caller, params }) => listQuotas(context, caller.userId, toScope(params)),
     }),
     getQuota: operation({
       route: 'GET /quotas/{hpc}/{project_name}/',
       access: own('quotas.read'),
       summary: 'Your quota in one project',
       ...oneQuota,
-      handler: (request, reply) => sendQuota(request, reply, request.caller.userId),
+      handler: ({ caller, params }) => readQuota(context, caller.userId, toProject(params)),
     }),
 
     listQuotasOfUser: operation({
@@ -126,24 +119,22 @@ export function quotaOperations(context: RouteContext) {
       access: others('quotas.read'),
       summary: 'Quotas of a user on all systems',
       ...quotaList,
-      handler: async (request, reply) =>
-        sendQuotas(request, reply, await requireUserId(context, request.params.user_id), {}),
+      handler: async ({ params }) => listQuotas(context, await requireUserId(context, params.user_id), {}),
     }),
     listQuotasOnSystemOfUser: operation({
       route: 'GET /admin/quotas/{user_id}/{hpc}/',
       access: others('quotas.read'),
       summary: 'Quotas of a user on one system',
       ...quotaList,
-      handler: async (request, reply) =>
-        sendQuotas(request, reply, await requireUserId(context, request.params.user_id), toScope(request.params)),
+      handler: async ({ params }) => listQuotas(context, await requireUserId(context, params.user_id), toScope(params)),
     }),
     getQuotaOfUser: operation({
       route: 'GET /admin/quotas/{user_id}/{hpc}/{project_name}/',
       access: others('quotas.read'),
       summary: 'Quota of a user in one project',
       ...oneQuota,
-      handler: async (request, reply) =>
-        sendQuota(request, reply, await requireUserId(context, request.params.user_id)),
+      handler: async ({ params }) =>
+        readQuota(context, await requireUserId(context, params.user_id), toProject(params)),
     }),
     listQuotasOfAllUsers: operation({
       route: 'GET /admin/quotas/',
@@ -151,7 +142,7 @@ export function quotaOperations(context: RouteContext) {
       summary: 'Quotas of all users',
       ...quotaList,
       query: scopeQuery,
-      handler: (request, reply) => sendQuotas(request, reply, undefined, toScope(request.query)),
+      handler: ({ query }) => listQuotas(context, undefined, toScope(query)),
     }),
 
     listAccounts: operation({

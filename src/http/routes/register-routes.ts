@@ -3,7 +3,7 @@ import { stageSchema } from '../../contract/fields.ts';
 import type { Topic } from '../../services/events/event-feed.ts';
 import { authenticate as findCaller } from '../../services/identity/authenticate.ts';
 import type { ServiceDeps } from '../../services/service-deps.ts';
-import type { OpenRequests } from '../limits/concurrency.ts';
+import type { CountOpenRequest } from '../limits/concurrency.ts';
 import { docsPages } from '../openapi/docs-page.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import type { ExampleSystem } from '../openapi/parameters.ts';
@@ -19,23 +19,20 @@ import { createBrowser } from '../request/browser.ts';
 import { closingSignal, createAccessWatch } from '../request/open-response.ts';
 import { readPathParams } from '../request/path-params.ts';
 import { createRequestChecks, type RequestCheck } from '../request/validation.ts';
-import { sendJson } from '../response/send.ts';
+import { sendResult } from '../response/send.ts';
 import { accountOperations } from './account.ts';
 import { administrationOperations } from './administration.ts';
-import { auditOperations } from './audit.ts';
 import { clientOperations } from './clients.ts';
 import type { RouteContext } from './context.ts';
 import { deviceRoutes } from './device.ts';
 import { eventOperations } from './events.ts';
 import { fileOperations } from './files.ts';
-import { jobSummaryOperations } from './job-summaries.ts';
 import { jobOperations } from './jobs.ts';
 import { logOperations } from './logs.ts';
 import { type ProbeDeps, probeOperations } from './probes.ts';
 import { quotaOperations } from './quotas.ts';
 import { signInRoutes } from './sign-in.ts';
 import { systemOperations } from './systems.ts';
-import { userOperations } from './users.ts';
 import { webAppRoutes } from './web-app.ts';
 import { webhookOperations } from './webhooks.ts';
 
@@ -56,7 +53,7 @@ export interface RouteDeps extends ProbeDeps {
   webFolder: string | null;
   /** Between two heartbeats of an event stream. */
   heartbeatMs: number;
-  openRequests: OpenRequests;
+  countOpenRequest: CountOpenRequest;
 }
 
 type Admit = (request: FastifyRequest, reply: FastifyReply, access: Access) => Promise<void> | void;
@@ -74,10 +71,7 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps): Pro
   const documentRoute = page({
     route: 'GET /openapi.json',
     errors: 'problem',
-    handler: (_request, reply) => {
-      document ??= JSON.stringify(openApiDocument(routes.filter(isOperation), version, systems));
-      return sendJson(reply, 200, document);
-    },
+    handler: () => (document ??= JSON.stringify(openApiDocument(routes.filter(isOperation), version, systems))),
   });
   const admit: Admit = async (request, reply, access) => {
     if (access === 'public') return rates.anonymous(request, reply);
@@ -97,8 +91,8 @@ export async function registerRoutes(app: FastifyInstance, deps: RouteDeps): Pro
 }
 
 function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: AuthenticationDeps): Route[] {
-  const { services, heartbeatMs, accessTopic, openRequests } = deps;
-  const accessWatch = createAccessWatch({
+  const { services, heartbeatMs, accessTopic, countOpenRequest } = deps;
+  const watchAccess = createAccessWatch({
     authenticate: (request) =>
       findCaller(services, { ...credentialsOf(request, authentication.browser), isRepeated: true }),
     db: services.db,
@@ -106,10 +100,9 @@ function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: Aut
     intervalMs: heartbeatMs,
   });
   const closing = closingSignal(app);
-  const context: RouteContext = { ...services, ...authentication, openRequests, accessWatch, heartbeatMs, closing };
+  const context: RouteContext = { ...services, ...authentication, countOpenRequest, watchAccess, heartbeatMs, closing };
   return [
     ...jobOperations(context),
-    ...jobSummaryOperations(context),
     ...logOperations(context),
     ...fileOperations(context),
     ...quotaOperations(context),
@@ -117,9 +110,7 @@ function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: Aut
     ...eventOperations(context),
     ...webhookOperations(context),
     ...accountOperations(context),
-    ...userOperations(context),
     ...administrationOperations(context),
-    ...auditOperations(context),
     ...signInRoutes(context),
     ...deviceRoutes(context),
     ...clientOperations(context),
@@ -131,7 +122,7 @@ function callerRoutes(app: FastifyInstance, deps: RouteDeps, authentication: Aut
 /** Registers a route as it is declared. The server answers every other method of its path with 405. */
 function addRoute(app: FastifyInstance, route: Route, check: RequestCheck, admit: Admit): void {
   const [method = '', path = ''] = route.route.split(' ');
-  const status = isOperation(route) ? Number(Object.keys(route.responses)[0]) : 200;
+  const statuses = isOperation(route) ? Object.keys(route.responses) : ['200'];
   app.route({
     method: method as HTTPMethods,
     url: path.replace(/\{path\}$/, '*').replace(/\{(\w+)\}/g, ':$1'),
@@ -142,23 +133,20 @@ function addRoute(app: FastifyInstance, route: Route, check: RequestCheck, admit
       route.onRequest?.(request, reply);
       if (route.noStore) reply.header('cache-control', 'no-store');
     },
-    ...(route.zip && { preParsing: async (request) => hideContentType(request) }),
-    handler: (request, reply) => {
+    // The body is a stream of bytes whatever its type, even a malformed one. `rawHeaders` still have the type.
+    ...(route.zip && { preParsing: async ({ headers }) => void delete headers['content-type'] }),
+    handler: async (request, reply) => {
       check(request);
-      if (status !== 200) reply.code(status);
-      return route.handler(request as Parameters<Route['handler']>[0], reply);
+      reply.code(Number(statuses[0]));
+      const result = await route.handler(request as Parameters<Route['handler']>[0], reply);
+      return await sendResult(request, reply, result, statuses.includes('304'));
     },
   });
 }
 
-type BodyKind = 'none' | 'json' | 'form';
+const bodyKind = ({ body, form }: Route) => (form ? 'form' : body ? 'json' : 'none');
 
-function bodyKind({ body, form }: Route): BodyKind {
-  if (form !== undefined) return 'form';
-  return body === undefined ? 'none' : 'json';
-}
-
-function addBodyParser(app: FastifyInstance, kind: BodyKind): void {
+function addBodyParser(app: FastifyInstance, kind: ReturnType<typeof bodyKind>): void {
   if (kind === 'json') return;
   app.removeAllContentTypeParsers();
   if (kind === 'none') app.addContentTypeParser('*', (_request, _payload, done) => done(null));
@@ -167,11 +155,6 @@ function addBodyParser(app: FastifyInstance, kind: BodyKind): void {
     app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
       done(null, Object.fromEntries(new URLSearchParams(String(body)))),
     );
-}
-
-/** The body is a stream of bytes whatever its type, even a malformed one. `rawHeaders` still have the type. */
-function hideContentType({ headers }: FastifyRequest): void {
-  delete headers['content-type'];
 }
 
 declare module 'fastify' {

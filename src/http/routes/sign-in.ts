@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import { nullableString } from '../../contract/fields.ts';
+import { nullable } from '../../contract/fields.ts';
 import { SignInOptionsSchema } from '../../contract/oauth.ts';
 import { BursarError } from '../../domain/errors.ts';
 import {
@@ -22,9 +22,7 @@ import type { RouteContext } from './context.ts';
 const returnTo = Type.Optional(Type.String({ maxLength: 2000 }));
 
 const SignedOut = Type.Object(
-  {
-    sign_out_url: nullableString('Address at which the user signs out at the OpenID provider.'),
-  },
+  { sign_out_url: nullable(Type.String(), 'Address at which the user signs out at the OpenID provider.') },
   { additionalProperties: false, examples: [{ sign_out_url: null }] },
 );
 

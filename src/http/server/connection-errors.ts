@@ -101,17 +101,15 @@ const maxDrainBytes = 256_000_000;
  */
 export async function drainBody(request: IncomingMessage, timeoutMs: number): Promise<void> {
   if (request.complete || request.destroyed) return;
-  await new Promise<void>((resolve) => {
-    let bytes = 0;
-    const timer = setTimeout(resolve, timeoutMs);
-    const countBytes = (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > maxDrainBytes) resolve();
-    };
-    for (const event of ['end', 'close', 'error']) request.once(event, resolve);
-    request.on('data', countBytes);
-    request.resume();
-    request.once('close', () => clearTimeout(timer));
-    request.once('end', () => clearTimeout(timer));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, timeoutMs);
+  let bytes = 0;
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > maxDrainBytes) resolve();
   });
+  for (const event of ['end', 'close', 'error']) request.once(event, resolve);
+  request.resume();
+  await promise;
+  clearTimeout(timer);
 }

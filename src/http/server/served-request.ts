@@ -5,15 +5,9 @@ import type { Metrics } from '../../metrics/metrics.ts';
 import type { Caller } from '../../services/identity/actor.ts';
 import type { Span, Tracing } from '../../tracing/tracing.ts';
 
-/** A random prefix for this process and a counter: unique among all instances. */
-const requestIdPrefix = `${randomUUID().slice(0, 13)}-`;
-let requestCount = 0;
-
 /** The X-Request-Id of the caller, if it is harmless in a log and no token, or a new id. */
 export function toRequestId(header: string | string[] | undefined): string {
-  return typeof header === 'string' && /^(?!.*bursar_)[\w.-]{1,64}$/.test(header)
-    ? header
-    : requestIdPrefix + ++requestCount;
+  return typeof header === 'string' && /^(?!.*bursar_)[\w.-]{1,64}$/.test(header) ? header : randomUUID();
 }
 
 /** A request that has ended, for the access log and the metrics. */
@@ -23,7 +17,7 @@ export interface ServedRequest {
   url: string;
   /** The path of the route, with the names of its parameters: `/jobs/:hpc/`. Undefined if no route has the path. */
   route: string | undefined;
-  /** The status that was sent, or `abortedStatus`. */
+  /** The status that was sent. 499, as in nginx, for a client that disconnected before that. */
   status: number;
   ms: number;
   /** Like `ms`, but for an event stream the time to its first byte. */
@@ -40,9 +34,6 @@ export interface ServedRequest {
   caller: Pick<Caller, 'userId' | 'tokenId' | 'sessionId'> | null;
 }
 
-/** For a client that disconnected before a status was sent. The number is that of nginx. */
-const abortedStatus = 499;
-
 /** Calls `onServed` when the response was sent, or when its client has disconnected: Fastify reports only the first. */
 export function reportServed(
   request: FastifyRequest,
@@ -58,7 +49,7 @@ export function reportServed(
       method,
       url,
       route: request.routeOptions.url,
-      status: raw.headersSent ? raw.statusCode : abortedStatus,
+      status: raw.headersSent ? raw.statusCode : 499,
       ms,
       latencyMs: firstByteMs ?? ms,
       bytes: takeSentBytes(request.raw.socket),

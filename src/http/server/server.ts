@@ -18,7 +18,7 @@ import type { Tracing } from '../../tracing/tracing.ts';
 import { createOpenRequests, limitConnections, type OpenRequestLimits } from '../limits/concurrency.ts';
 import { createRateLimits, type RateLimitSettings } from '../limits/rate-limits.ts';
 import { disconnectSlowReaders, type SlowReaderLimits } from '../limits/slow-readers.ts';
-import { maxJsonBytes, sendError, sendProblem, toRequestError } from '../response/problem.ts';
+import { maxJsonBytes, sendError, toRequestError } from '../response/problem.ts';
 import { type RouteDeps, registerRoutes } from '../routes/register-routes.ts';
 import type { Certificate } from './certificate.ts';
 import { createConnectionErrorHandler, drainBody, endWithProblem } from './connection-errors.ts';
@@ -31,7 +31,7 @@ import {
   toRequestId,
 } from './served-request.ts';
 
-export interface ServerDeps extends Omit<RouteDeps, 'hasTls' | 'rates' | 'openRequests'> {
+export interface ServerDeps extends Omit<RouteDeps, 'hasTls' | 'rates' | 'countOpenRequest'> {
   log: FastifyBaseLogger;
   /** Addresses and networks of the proxies whose X-Forwarded-For counts. */
   trustProxy: readonly string[];
@@ -67,7 +67,7 @@ const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE',
 export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   const { log, limits, registry } = deps;
   const rates = createRateLimits(limits.rates, () => performance.now());
-  const openRequests = createOpenRequests(limits.openRequests, registry);
+  const countOpenRequest = createOpenRequests(limits.openRequests, registry);
   const logAccess = createAccessLog(log, deps.logSampleRatio);
   const onServed = (served: ServedRequest) => {
     deps.onServed(served);
@@ -85,7 +85,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
         const message = 'The path is not well-formed. Send it percent-encoded.';
         throw new BursarError('not_found', message, { cause: error });
       } catch (problem) {
-        sendProblem(problem, request.id, reply);
+        sendError(problem, request, reply);
       }
     },
   });
@@ -124,9 +124,11 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   // After the client has sent its body.
   app.setErrorHandler<FastifyError>(async (error, request, reply) => {
     await drainBody(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
-    if (isRefusedAccess(error)) deps.onRefusedAccess(toRefusedRequest(error, request));
+    const { caller, ip: address, id: requestId, method, url } = request;
+    if (isRefusedAccess(error))
+      deps.onRefusedAccess({ error, caller, address, requestId, method, path: loggablePath(url) });
     const problem = sendError(toRequestError(error), request, reply);
-    if (problem.status >= 500 && !isIntended(error)) log.error({ reqId: request.id, err: error }, 'request failed');
+    if (problem.status >= 500 && !isIntended(error)) log.error({ reqId: requestId, err: error }, 'request failed');
     return reply;
   });
   const connections = limitConnections(app.server, limits.maxConnections, registry, (socket, error) => {
@@ -138,7 +140,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   // Node itself would send an empty response.
   app.server.on('checkExpectation', app.routing);
 
-  await registerRoutes(app, { ...deps, rates, openRequests, hasTls: deps.certificate !== undefined });
+  await registerRoutes(app, { ...deps, rates, countOpenRequest, hasTls: deps.certificate !== undefined });
   return app;
 }
 
@@ -194,11 +196,6 @@ function findHeaderError({ headers: { host, expect }, raw }: FastifyRequest): Bu
   if (expect === undefined || expect.toLowerCase() === '100-continue') return undefined;
   const message = `"Expect: ${expect.slice(0, 64)}" is not supported. Leave out the header.`;
   return new BursarError('expectation_failed', message);
-}
-
-function toRefusedRequest(error: BursarError, request: FastifyRequest): RefusedRequest {
-  const { caller, ip: address, id: requestId, method, url } = request;
-  return { error, caller, address, requestId, method, path: loggablePath(url) };
 }
 
 /** An operator need not look at these responses with 503. */

@@ -203,6 +203,12 @@ describe('the files of a job', () => {
 describe('access to the files of jobs', () => {
   const kinds = ['', 'run.sh', 'data/', '?archive=zip'];
 
+  test('a download leaves no error in the log', async () => {
+    assert.equal((await fetchFile('out/page.html')).status, 200);
+    assert.equal((await fetchFile('out/page.html', {}, 'HEAD')).status, 200);
+    assert.doesNotMatch(server.log(), /Promise errored/);
+  });
+
   test("another user's files are 404, as if the job did not exist", async () => {
     const other = contract.callerFor(await server.token('4711'));
     for (const kind of kinds) {
