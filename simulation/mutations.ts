@@ -240,12 +240,8 @@ export const mutations: Mutation[] = [
   {
     name: 'delete files as soon as their owner is told',
     changes: [
-      inFile(
-        'workers/retention-worker.ts',
-        'Math.max(endedAt + retentionMs, now + noticeMs)',
-        'Math.max(endedAt, now)',
-      ),
-      inFile('workers/retention-worker.ts', 'endedBefore: now() - retentionMs }', 'endedBefore: now() }'),
+      inFile('workers/expiry-worker.ts', 'Math.max(endedAt + retentionMs, at + noticeMs)', 'Math.max(endedAt, at)'),
+      inFile('workers/expiry-worker.ts', 'endedBefore: now() - retentionMs }', 'endedBefore: now() }'),
     ],
   },
   {
