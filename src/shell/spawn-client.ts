@@ -5,8 +5,7 @@ import { finished } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import type { BursarError } from '../domain/errors.ts';
 import { baseEnvironment } from './base-environment.ts';
-import { parseCommand, type StartProcess, startProcess as startDirectly, startError } from './process.ts';
-import { killGroupById } from './process-group.ts';
+import { killGroup, parseCommand, type StartProcess, startProcess as startDirectly, startError } from './process.ts';
 import { unavailableError } from './shell.ts';
 
 /**
@@ -25,9 +24,9 @@ export type SpawnRequest =
   | {
       kind: 'start';
       id: number;
-      program: string;
-      args: string[];
+      argv: readonly string[];
       environment: Record<string, string>;
+      label: string;
       stdin: string | Uint8Array | undefined;
     }
   | { kind: 'kill'; id: number };
@@ -35,7 +34,7 @@ export type SpawnRequest =
 export type SpawnReport =
   | { kind: 'started'; id: number; pid: number | undefined }
   /** The program could not be started. */
-  | { kind: 'failed'; id: number; code: string | undefined; message: string }
+  | { kind: 'failed'; id: number; message: string }
   | { kind: 'stdout' | 'stderr'; id: number; bytes: Uint8Array }
   | { kind: 'closed'; id: number; code: number | null };
 
@@ -47,12 +46,12 @@ interface SpawnedCommand {
   handleLoss(cause: Error | undefined): void;
 }
 
-/** How long the caller of a killed command waits for its end. The server waits for a shorter time. */
+/** How long the caller of a killed command waits for its end: a process ends only when a file system answers that it waits for. */
 const maxKillMs = 2000;
 
 /**
  * The server is started with the first command, and again after it has ended. It ends with this process, even if that is killed.
- * A server that does not confirm a request within `maxResponseMs` is killed.
+ * A server that does not confirm a start within `maxResponseMs` is killed.
  */
 export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient {
   const commands = new Map<number, SpawnedCommand>();
@@ -88,7 +87,7 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
   }
 
   const startCommand: StartProcess = async (argv, { label, environment }, stdin) => {
-    const { program, args } = parseCommand(argv);
+    parseCommand(argv);
     const server = requireServer(label);
     const id = ++lastId;
     const started = Promise.withResolvers<void>();
@@ -100,8 +99,6 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
     let timer: NodeJS.Timeout | undefined;
 
     function send(request: SpawnRequest): void {
-      clearTimeout(timer);
-      timer = setTimeout(() => server.kill('SIGKILL'), maxResponseMs).unref();
       // Without a channel the server could not be started, or has just ended: an event that says so follows.
       if (server.connected) server.send(request, (error) => error && server.kill('SIGKILL'));
     }
@@ -127,7 +124,7 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
           groupId = report.pid;
           started.resolve();
         } else if (report.kind === 'failed') {
-          fail(startError(label, Object.assign(new Error(report.message), { code: report.code })));
+          fail(unavailableError(report.message));
         } else if (report.kind === 'closed') {
           close();
           for (const stream of [stdout, stderr]) stream.push(null);
@@ -136,14 +133,16 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
         } else (report.kind === 'stdout' ? stdout : stderr).push(report.bytes);
       },
       handleLoss(cause) {
-        killGroupById(groupId);
+        killGroup(groupId);
         fail(unavailableError(`${label} was interrupted: the process that starts commands has ended.`, cause));
       },
     });
     updateReference(server);
-    send({ kind: 'start', id, program, args, environment, stdin: stdin as string | Uint8Array | undefined });
+    timer = setTimeout(() => server.kill('SIGKILL'), maxResponseMs).unref();
+    send({ kind: 'start', id, argv, environment, label, stdin: stdin as string | Uint8Array | undefined });
     await started.promise;
     return {
+      pid: groupId,
       stdin: null,
       stdout,
       stderr,
@@ -153,8 +152,13 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
         for (const stream of [stdout, stderr]) stream.destroy();
         if (!commands.has(id)) return;
         send({ kind: 'kill', id });
-        // A server that hangs must not delay the caller as well.
-        setTimeout(() => closed.resolve(null), maxKillMs).unref();
+        setTimeout(() => {
+          if (!commands.has(id)) return;
+          // A server that hangs has not done it.
+          killGroup(groupId);
+          close();
+          closed.resolve(null);
+        }, maxKillMs).unref();
       },
     };
   };
