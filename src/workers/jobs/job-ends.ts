@@ -175,21 +175,14 @@ async function storeJobEnd(
   const maxEntries = system.limits.files * maxMeasuredFactor;
   const usage = (await workspaces.measure([job.jobId], signal, maxEntries)).get(job.jobId) ?? { bytes: 0, entries: 0 };
   const ended = applyFileLimit(next, usage, system.limits.files);
-  const { engineMessage } = observation;
-  const change = {
-    next: ended,
-    now: now(),
-    // A lower bound if there are more files.
-    spaceBytes: usage.bytes,
-    ...(engineMessage === undefined ? {} : { engineMessage }),
-  };
+  // The size is a lower bound if there are more files.
+  const change = { next: ended, spaceBytes: usage.bytes, engineMessage: observation.engineMessage };
   const attributes = { 'bursar.hpc': system.name, 'bursar.job_id': job.jobId, 'bursar.outcome': ended.outcome };
   const isStored = await inSpanOf(deps.tracing, job.traceParent, 'settle', attributes, () =>
-    advanceJob(lease, job, system, change),
+    advanceJob(deps, job, change),
   );
   if (!isStored) return 'unchanged';
   recordRun(deps, job, ended, attributes);
-  deps.publish(job.owner);
   const { outcome, reason } = ended;
   log.info({ hpc: system.name, jobId: job.jobId, state: ended.state, outcome, reason }, 'job state changed');
   return 'stored';

@@ -1,10 +1,11 @@
 import { toTimeLimitSeconds } from '../../domain/accounting/charge.ts';
 import { toJobEnd } from '../../domain/jobs/end-record.ts';
-import type { JobEnd, JobState } from '../../domain/jobs/job.ts';
+import type { JobState } from '../../domain/jobs/job.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { MissingJob } from '../../engines/engine.ts';
 import { findUnfinishedJobs, listJobsToCancel, requeueJob } from '../../store/jobs/job-queue.ts';
 import { findJob } from '../../store/jobs/jobs.ts';
+import { endWithoutUsage } from './advance-job.ts';
 import type { FinishedObservation } from './job-ends.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
@@ -24,22 +25,11 @@ interface MissingEntry {
   hadCancelRequest: boolean | null;
 }
 
-/** The end of a job that its system has forgotten. How long it ran is unknown, so nothing is charged. */
-const lostEnd = (outcome: 'node_failed' | 'lost', when: string): Omit<JobEnd, 'endedAt'> => ({
-  outcome,
-  reason: `the system lost the job ${when}, nothing is charged: submit it again`,
-  exitCode: null,
-  startedAt: null,
-  elapsedSeconds: 0,
-});
+/** The end of a job that its system has forgotten. How long it ran is unknown. */
+const lostEnd = (outcome: 'node_failed' | 'lost', when: string) =>
+  endWithoutUsage(outcome, `the system lost the job ${when}, nothing is charged: submit it again`);
 
-const cancelledEnd: Omit<JobEnd, 'endedAt'> = {
-  outcome: 'cancelled',
-  reason: 'cancelled before it started',
-  exitCode: null,
-  startedAt: null,
-  elapsedSeconds: 0,
-};
+const cancelledEnd = endWithoutUsage('cancelled', 'cancelled before it started');
 
 /**
  * Tracks jobs that the engine should have and does not report. Absence is not an end and changes no state; after the

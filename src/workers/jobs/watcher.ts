@@ -200,14 +200,11 @@ async function applyObservations(
 
 /** Stores that a job waits or runs. Returns whether its state has changed. */
 async function storeState(deps: LeasedSystemDeps, observation: Observation): Promise<boolean> {
-  const { db, lease, system, now, log } = deps;
+  const { db, system, log } = deps;
   const job = await findJob(db, observation.jobId);
   const next = job && transition(job.status, observation, job.cancelRequestedBy);
   if (!next) return false;
-  const { engineMessage } = observation;
-  const change = { next, now: now(), ...(engineMessage === undefined ? {} : { engineMessage }) };
-  if (!(await advanceJob(lease, job, system, change))) return false;
-  deps.publish(job.owner);
+  if (!(await advanceJob(deps, job, { next, engineMessage: observation.engineMessage }))) return false;
   log.info({ hpc: system.name, jobId: job.jobId, state: next.state }, 'job state changed');
   return true;
 }
