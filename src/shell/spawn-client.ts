@@ -8,18 +8,6 @@ import { baseEnvironment } from './base-environment.ts';
 import { killGroup, parseCommand, type StartProcess, startProcess as startDirectly, startError } from './process.ts';
 import { unavailableError } from './shell.ts';
 
-/**
- * Starts processes in a small process of its own, the spawn server: Node starts a process by a fork, which blocks the event
- * loop for the longer the more memory the process has (1.3 ms of CPU time with 50 MB, 8 ms with 370 MB).
- */
-export interface SpawnClient {
-  /**
-   * Starts a command. If the server ends, its commands are killed and fail as `unavailable`: they may or may not have taken
-   * effect. Commands whose input is a stream are started directly.
-   */
-  startProcess: StartProcess;
-}
-
 export type SpawnRequest =
   | {
       kind: 'start';
@@ -50,10 +38,15 @@ interface SpawnedCommand {
 const maxKillMs = 2000;
 
 /**
+ * Returns a function that starts commands in a small process of its own, the spawn server: Node starts a process by a fork, which
+ * blocks the event loop for the longer the more memory the process has (1.3 ms of CPU time with 50 MB, 8 ms with 370 MB). If the
+ * server ends, its commands are killed and fail as `unavailable`: they may or may not have taken effect. Commands whose input is a
+ * stream are started directly.
+ *
  * The server is started with the first command, and again after it has ended. It ends with this process, even if that is killed.
  * A server that does not confirm a start within `maxResponseMs` is killed.
  */
-export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient {
+export function createSpawnClient({ maxResponseMs = 30_000 } = {}): StartProcess {
   const commands = new Map<number, SpawnedCommand>();
   let current: ChildProcess | undefined;
   let lastId = 0;
@@ -163,10 +156,8 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
     };
   };
 
-  return {
-    startProcess: (argv, options, stdin) =>
-      stdin instanceof Readable ? startDirectly(argv, options, stdin) : startCommand(argv, options, stdin),
-  };
+  return (argv, options, stdin) =>
+    stdin instanceof Readable ? startDirectly(argv, options, stdin) : startCommand(argv, options, stdin);
 }
 
 function spawnServer(): ChildProcess {

@@ -155,12 +155,5 @@ const leaseLostError = (name: string) =>
   new BursarError('lease_lost', `The lease of ${name} has expired.`, { transient: true });
 
 /** Returns false if the promise is still pending after this time. */
-async function settlesWithin(timeoutMs: number, promise: Promise<void> | undefined): Promise<boolean> {
-  const settled = new AbortController();
-  const timeout = sleep(timeoutMs, false, { signal: settled.signal }).catch(() => false);
-  try {
-    return await Promise.race([Promise.resolve(promise).then(() => true), timeout]);
-  } finally {
-    settled.abort();
-  }
-}
+const settlesWithin = (timeoutMs: number, promise: Promise<void> | undefined): Promise<boolean> =>
+  Promise.race([Promise.resolve(promise).then(() => true), sleep(timeoutMs, false, { ref: false })]);

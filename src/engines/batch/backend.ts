@@ -20,10 +20,9 @@ export function createBatchBackend(
   context: BackendContext<BatchSettings, BatchIsolation>,
   createEngine: (options: BatchOptions) => Engine,
 ): EngineBackend {
-  const { system, dataFolder, workspaceFolder, protectedFiles, isolation, spawnClient, onCommand, onCommandEnd } =
+  const { system, dataFolder, workspaceFolder, protectedFiles, isolation, startProcess, onCommand, onCommandEnd } =
     context;
   const { ssh, environment, commandTimeoutSeconds } = system.engine;
-  const { startProcess } = spawnClient;
   const maxEntries = system.limits.files;
   const commandTimeoutMs = commandTimeoutSeconds * 1000;
   const shell = ssh

@@ -23,22 +23,12 @@ const maxMeasuredFactor = 10;
 /** How long an uncertain end waits for the record or the report of the real end. */
 const maxRecordDelayMs = 60_000;
 
-export interface JobEnds {
-  /**
-   * Stores the ends of jobs, unless that is in progress already. Returns the ids of the jobs whose ends it stored. Never
-   * throws. A poll must not wait for it.
-   */
-  store(ends: readonly FinishedObservation[]): Promise<string[]>;
-  /** Waits for the ends that are being stored. */
-  stop(): Promise<void>;
-}
-
 /**
  * Stores the ends of jobs: the outcome, the charge and the size of the files. This runs beside the polls of the watcher,
  * because reading the files of one job can take long: its end must not delay the ends of other jobs. An end that cannot
  * be stored is reported by the engine again, and stored after a later poll.
  */
-export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): JobEnds {
+export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void) {
   const { engine, system, workspaces, log } = deps;
   const slots = createSlots({ total: concurrency });
   const stopping = new AbortController();
@@ -105,7 +95,11 @@ export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): J
   }
 
   return {
-    async store(ends) {
+    /**
+     * Stores the ends of jobs, unless that is in progress already. Returns the ids of the jobs whose ends it stored. Never
+     * throws. A poll must not wait for it.
+     */
+    async store(ends: readonly FinishedObservation[]): Promise<string[]> {
       const newEnds = ends.filter(({ jobId }) => !inProgress.has(jobId));
       if (newEnds.length === 0) return [];
       for (const { jobId } of newEnds) inProgress.add(jobId);
@@ -118,12 +112,15 @@ export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): J
       }
     },
 
-    async stop() {
+    /** Waits for the ends that are being stored. */
+    async stop(): Promise<void> {
       stopping.abort();
       await Promise.all(batches);
     },
   };
 }
+
+export type JobEnds = ReturnType<typeof createJobEnds>;
 
 /** Records the run of a job in the trace of its submission, with the times that the system reported. */
 function recordRun(

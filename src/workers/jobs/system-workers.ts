@@ -8,15 +8,8 @@ import { fencedEngine } from './fenced-engine.ts';
 import type { LeasedSystemDeps, SystemDeps } from './system-deps.ts';
 import { startWatcher } from './watcher.ts';
 
-export interface SystemWorkers {
-  /** Makes the dispatcher and the canceller of a system poll now, if this process holds its lease. */
-  wake(hpc: string): void;
-  /** Aborts work in progress, waits for its end for a limited time, and releases the leases. Running jobs keep running. */
-  stop(): Promise<void>;
-}
-
 /** For each system, waits for its lease and then runs a dispatcher, a watcher and a canceller. */
-export async function startSystemWorkers(systems: readonly SystemDeps[], leaseDeps: LeaseDeps): Promise<SystemWorkers> {
+export async function startSystemWorkers(systems: readonly SystemDeps[], leaseDeps: LeaseDeps) {
   const running = new Map<string, RunningWorkers>();
   for (const { db, system, now } of systems) await ensureSystem(db, system.name, now());
   const heldLeases = systems.map((systemDeps) =>
@@ -27,8 +20,10 @@ export async function startSystemWorkers(systems: readonly SystemDeps[], leaseDe
     }),
   );
   return {
-    wake: (hpc) => running.get(hpc)?.wake(),
-    async stop() {
+    /** Makes the dispatcher and the canceller of a system poll now, if this process holds its lease. */
+    wake: (hpc: string) => running.get(hpc)?.wake(),
+    /** Aborts work in progress, waits for its end for a limited time, and releases the leases. Running jobs keep running. */
+    async stop(): Promise<void> {
       await Promise.all(heldLeases.map((lease) => lease.stop()));
     },
   };
