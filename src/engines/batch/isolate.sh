@@ -81,7 +81,7 @@ run_isolated() {
   shift
   find_restore_signals
   [ "${#restore_signals[@]}" = 0 ] || trap '' "${trapped_signals[@]}"
-  # env would take the name of such a program for a variable.
+  # env would mistake the name of such a program for a variable.
   # shellcheck disable=SC2016
   case $1 in *=*) set -- /bin/bash -c 'exec -- "$@"' bash "$@" ;; esac
   for descriptor in /proc/self/fd/*; do

@@ -19,6 +19,7 @@ interface MissingEntry {
   since: number;
   missedPolls: number;
   investigatedAt: number;
+  hasAlarm: boolean;
   /** Whether the system has certainly forgotten the job. */
   isForgotten: boolean;
   /** Whether a cancellation was requested at the last investigation; null before the first. */
@@ -41,7 +42,6 @@ const cancelledEnd = endWithoutUsage('cancelled', 'cancelled before it started')
 export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () => void) {
   const { db, lease, engine, system, workspaces, missingAlarmMs, metrics, now, log } = deps;
   const missing = new Map<string, MissingEntry>();
-  const alarmed = new Set<string>();
 
   async function investigate(
     refs: ReadonlyMap<string, string>,
@@ -98,9 +98,10 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
     return job !== undefined && missingMs >= missingAlarmMs + toTimeLimitSeconds(job.request.runtimeHours) * 1000;
   }
 
-  function raiseAlarm(jobId: string, { since }: MissingEntry): void {
-    if (now() - since < missingAlarmMs || alarmed.has(jobId)) return;
-    alarmed.add(jobId);
+  function raiseAlarm(jobId: string, entry: MissingEntry): void {
+    const { since } = entry;
+    if (now() - since < missingAlarmMs || entry.hasAlarm) return;
+    entry.hasAlarm = true;
     log.error({ hpc: system.name, jobId, since }, 'job not reported by its system for a long time');
   }
 
@@ -115,11 +116,7 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
       for (const { jobId } of observations) reported.add(jobId);
       const unreported = new Map<string, string>();
       for (const [jobId, ref] of expected) if (!reported.has(jobId)) unreported.set(jobId, ref);
-      for (const jobId of missing.keys()) {
-        if (unreported.has(jobId)) continue;
-        missing.delete(jobId);
-        alarmed.delete(jobId);
-      }
+      for (const jobId of missing.keys()) if (!unreported.has(jobId)) missing.delete(jobId);
       const jobsToCancel = new Set(unreported.size > 0 ? await listJobsToCancel(db, system.name) : []);
       const toInvestigate = new Map<string, string>();
       for (const [jobId, ref] of unreported) {
@@ -127,6 +124,7 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
           since: now(),
           missedPolls: 0,
           investigatedAt: 0,
+          hasAlarm: false,
           isForgotten: false,
           hadCancelRequest: null,
         };
@@ -138,7 +136,8 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
         if (isAlreadyInvestigated && now() - entry.investigatedAt < reinvestigateMs) continue;
         toInvestigate.set(jobId, ref);
       }
-      metrics.setGauge('bursar_jobs_missing', { hpc: system.name }, alarmed.size);
+      const alarms = missing.values().filter(({ hasAlarm }) => hasAlarm);
+      metrics.setGauge('bursar_jobs_missing', { hpc: system.name }, alarms.toArray().length);
       return toInvestigate.size > 0 ? await investigate(toInvestigate, jobsToCancel, signal) : [];
     },
   };

@@ -1,6 +1,7 @@
 import { ensureSystem, setSystemStatus } from '../../store/systems/systems.ts';
 import { startCleanup } from '../cleanup.ts';
-import { type HeldLease, holdLease, type LeaseDeps, type Stoppable } from '../hold-lease.ts';
+import { type HeldLease, holdLease, type LeaseDeps } from '../hold-lease.ts';
+import type { Loop } from '../loop.ts';
 import { startUsageMonitor } from '../usage-monitor.ts';
 import { startCanceller } from './canceller.ts';
 import { startDispatcher } from './dispatcher.ts';
@@ -10,7 +11,7 @@ import { startWatcher } from './watcher.ts';
 
 /** For each system, waits for its lease and then runs a dispatcher, a watcher and a canceller. */
 export async function startSystemWorkers(systems: readonly SystemDeps[], leaseDeps: LeaseDeps) {
-  const running = new Map<string, RunningWorkers>();
+  const running = new Map<string, Loop>();
   for (const { db, system, now } of systems) await ensureSystem(db, system.name, now());
   const heldLeases = systems.map((systemDeps) =>
     holdLease(leaseDeps, `system ${systemDeps.system.name}`, async (lease, signal) => {
@@ -29,11 +30,7 @@ export async function startSystemWorkers(systems: readonly SystemDeps[], leaseDe
   };
 }
 
-interface RunningWorkers extends Stoppable {
-  wake(): void;
-}
-
-async function startWorkers(systemDeps: SystemDeps, lease: HeldLease, signal: AbortSignal): Promise<RunningWorkers> {
+async function startWorkers(systemDeps: SystemDeps, lease: HeldLease, signal: AbortSignal): Promise<Loop> {
   const deps: LeasedSystemDeps = { ...systemDeps, lease, engine: fencedEngine(systemDeps.createEngine(), lease) };
   await openEngine(deps, signal);
   // Watcher and dispatcher wake each other. The watcher is created first, so its callback refers to the later variable.

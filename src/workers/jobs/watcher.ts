@@ -33,7 +33,6 @@ export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Lo
   let known = new Map<string, UnfinishedJob>();
   let expected = new Map<string, string>();
   let fullScanAt = Number.NEGATIVE_INFINITY;
-  let lagMs = 0;
   let consecutiveFailures = 0;
   let lastSuccessAt = now();
   let lastChangeAt = now();
@@ -87,10 +86,7 @@ export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Lo
       const unchangedMs = now() - lastChangeAt;
       const limits = { minMs: minPollMs, maxMs: maxPollMs };
       const intervalMs = pollInterval({ ...limits, jobCount, unchangedMs, consecutiveFailures, recentPollMs });
-      const sinceDueMs = performance.now() - dueAt;
-      const delay = delayAfterPoll(intervalMs, { sinceDueMs, lagMs, consecutiveFailures });
-      lagMs = delay.lagMs;
-      return delay.delayMs;
+      return delayAfterPoll(intervalMs, performance.now() - dueAt, consecutiveFailures);
     } catch (error) {
       log.error({ err: error, hpc: system.name }, 'watcher failed, will retry');
       return minPollMs;
