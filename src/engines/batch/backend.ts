@@ -3,7 +3,14 @@ import { createRemoteWorkspaces } from '../../files/workspaces/remote/remote-wor
 import { createWorkspaces } from '../../files/workspaces/workspaces.ts';
 import { createLocalShell } from '../../shell/local-shell.ts';
 import { createSshShell } from '../../shell/ssh-shell.ts';
-import type { BackendContext, EngineBackend, EngineSystem, IsolationContext, SystemIsolation } from '../definition.ts';
+import type {
+  BackendContext,
+  EngineBackend,
+  EngineDefinition,
+  EngineSystem,
+  IsolationContext,
+  SystemIsolation,
+} from '../definition.ts';
 import type { Engine } from '../engine.ts';
 import type { HiddenPath } from '../sandbox/arguments.ts';
 import { findHiddenPaths } from '../sandbox/host.ts';
@@ -47,6 +54,17 @@ export function createBatchBackend(
   };
 }
 
+type BatchDefinition = EngineDefinition<BatchSettings, BatchIsolation>;
+
+/** What the definitions of all batch schedulers have in common. */
+export const batchDefinition: Pick<BatchDefinition, 'findErrors' | 'resolveIsolation'> = {
+  findErrors: ({ ssh, workspaceFolder }) =>
+    ssh === undefined || workspaceFolder !== undefined
+      ? []
+      : [['workspaceFolder', 'is required with ssh: set it to a folder on the cluster']],
+  resolveIsolation: resolveBatchIsolation,
+};
+
 /** How the jobs of a cluster are isolated. */
 export interface BatchIsolation {
   /** Whether a job that cannot be isolated on its node fails. Otherwise it runs without isolation. */
@@ -64,7 +82,7 @@ export interface BatchIsolation {
  * Only the nodes know whether bubblewrap works there. With `auto` each node decides, so that nothing is promised: jobs count as
  * not isolated.
  */
-export function resolveBatchIsolation(
+function resolveBatchIsolation(
   { engine, isolation, readOnly, network, scheduler }: EngineSystem,
   { workspaceFolders, secrets, ensured }: IsolationContext,
 ): SystemIsolation<BatchIsolation> {

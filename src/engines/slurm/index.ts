@@ -1,4 +1,4 @@
-import { type BatchIsolation, type BatchOptions, createBatchBackend, resolveBatchIsolation } from '../batch/backend.ts';
+import { type BatchIsolation, type BatchOptions, batchDefinition, createBatchBackend } from '../batch/backend.ts';
 import { createBatchEngine } from '../batch/engine.ts';
 import { createRunCommand } from '../batch/run-command.ts';
 import type { EngineDefinition } from '../definition.ts';
@@ -31,11 +31,7 @@ export const slurmEngine: EngineDefinition<SlurmSettings, BatchIsolation> = {
   schema: slurmSchema,
   commandLanguage: sbatchLanguage,
   scheduler: { name: 'Slurm', listCommand: 'squeue', taskCommand: 'srun -N1 -n1 bash -c' },
-  findErrors: ({ ssh, workspaceFolder }) =>
-    ssh === undefined || workspaceFolder !== undefined
-      ? []
-      : [['workspaceFolder', 'is required with ssh: set it to a folder on the cluster']],
-  resolveIsolation: resolveBatchIsolation,
+  ...batchDefinition,
   createBackend(context) {
     const { accounting } = context.system.engine;
     return createBatchBackend(context, (options) => createSlurmEngine({ ...options, accounting }));
