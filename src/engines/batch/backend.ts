@@ -56,7 +56,7 @@ export function createBatchBackend(
 
 type BatchDefinition = EngineDefinition<BatchSettings, BatchIsolation>;
 
-/** What the definitions of all batch schedulers have in common. */
+/** The common part of the definitions of all batch schedulers. */
 export const batchDefinition: Pick<BatchDefinition, 'findErrors' | 'resolveIsolation'> = {
   findErrors: ({ ssh, workspaceFolder }) =>
     ssh === undefined || workspaceFolder !== undefined

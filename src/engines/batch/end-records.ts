@@ -66,7 +66,7 @@ async function runForEach(
   return lines;
 }
 
-/** An end record that cannot be parsed is none: a power cut can leave an empty file. */
+/** An end record that cannot be parsed counts as absent: a power cut can leave an empty file. */
 function parseRecord(text: string): EndRecord {
   if (text === 'never_started' || text === 'not_ended') return text;
   const [code, startedAt, endedAt, writtenAt] =

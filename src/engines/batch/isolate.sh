@@ -4,7 +4,7 @@
 # Set in front (wrapper.ts): directory, mounts, remounts, readable, hidden, private_files, isolation_required, trapped_signals,
 # max_attempts, max_retry_seconds.
 
-# What a scheduler adds. Its own functions come after these.
+# A scheduler may replace these functions by its own, which come after them.
 add_scheduler_arguments() { :; }
 prepare_steps() { :; }
 start_step_server() { :; }
