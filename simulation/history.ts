@@ -91,7 +91,7 @@ const config = validateConfig(
 );
 const tuning = {
   ...defaultTuning,
-  expiryIntervalMs: 10_000,
+  expiryIntervalMs: 8_000,
   eventIntervalMs: 15_000,
   delayAlarmMs: 60_000,
   missingAlarmMs: 60_000,
