@@ -91,8 +91,7 @@ const config = validateConfig(
 );
 const tuning = {
   ...defaultTuning,
-  periodIntervalMs: 30_000,
-  retentionIntervalMs: 10_000,
+  expiryIntervalMs: 8_000,
   eventIntervalMs: 15_000,
   delayAlarmMs: 60_000,
   missingAlarmMs: 60_000,
@@ -327,7 +326,7 @@ async function untilEmpty(list: () => Promise<string[]>): Promise<void> {
 
 async function checkLedger(db: Db, problems: string[]): Promise<void> {
   for (;;) {
-    await sleep(tuning.periodIntervalMs);
+    await sleep(30_000);
     const { problems: found } = await verifyLedger(db);
     problems.push(...found, ...(await findOverspending(db)));
   }

@@ -5,10 +5,10 @@ import { databaseTime, type SimulatedProcess, tasks } from './virtual-time.ts';
 const systemLease = 'system sys';
 /** The leases under which background work writes into a table. Any, into the others. */
 const leasesOf: Record<string, string[]> = {
-  jobs: [systemLease, 'retention'],
+  jobs: [systemLease, 'expiry'],
   holds: [systemLease],
   resolutions: [systemLease],
-  periods: ['periods'],
+  periods: ['expiry'],
 };
 
 /**

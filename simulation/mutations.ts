@@ -29,8 +29,8 @@ export const mutations: Mutation[] = [
     changes: [
       inFile(
         'workers/jobs/dispatcher.ts',
-        "  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }",
-        "  await releaseJobs(deps, new Map([[job.jobId, engineRef]]), attempt.stopping);\n  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }",
+        "  if (!(await advanceJob(deps, job, { next: { state: 'queued' }",
+        "  await releaseJobs(deps, new Map([[job.jobId, engineRef]]), attempt.stopping);\n  if (!(await advanceJob(deps, job, { next: { state: 'queued' }",
       ),
     ],
   },
@@ -39,18 +39,18 @@ export const mutations: Mutation[] = [
     changes: [
       inFile(
         'workers/jobs/advance-job.ts',
-        '  return await lease.transaction(async (tx) => {',
+        '  const isStored = await lease.transaction(async (tx) => {',
         '  let settleLater: (() => Promise<unknown>) | undefined;\n  const isStored = await lease.transaction(async (tx) => {',
       ),
       inFile(
         'workers/jobs/advance-job.ts',
-        "await settle(tx, job, { ...settlement, spaceBytes }, { actor: 'bursar', at: now });",
-        "settleLater = () =>\n        lease.transaction((later) => settle(later, job, { ...settlement, spaceBytes }, { actor: 'bursar', at: now }));",
+        "await settle(tx, job, { ...settlement, spaceBytes }, { actor: 'bursar', at });",
+        "settleLater = () =>\n        lease.transaction((later) => settle(later, job, { ...settlement, spaceBytes }, { actor: 'bursar', at }));",
       ),
       inFile(
         'workers/jobs/advance-job.ts',
         '    return true;\n  });\n',
-        '    return true;\n  });\n  await settleLater?.();\n  return isStored;\n',
+        '    return true;\n  });\n  await settleLater?.();\n',
       ),
     ],
   },
@@ -240,12 +240,8 @@ export const mutations: Mutation[] = [
   {
     name: 'delete files as soon as their owner is told',
     changes: [
-      inFile(
-        'workers/retention-worker.ts',
-        'Math.max(endedAt + retentionMs, now + noticeMs)',
-        'Math.max(endedAt, now)',
-      ),
-      inFile('workers/retention-worker.ts', 'endedBefore: now() - retentionMs }', 'endedBefore: now() }'),
+      inFile('workers/expiry-worker.ts', 'Math.max(endedAt + retentionMs, at + noticeMs)', 'Math.max(endedAt, at)'),
+      inFile('workers/expiry-worker.ts', 'endedBefore: now() - retentionMs }', 'endedBefore: now() }'),
     ],
   },
   {

@@ -1,9 +1,8 @@
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { createApi } from './composition/api.ts';
+import { type Api, createApi } from './composition/api.ts';
 import { openInstanceDatabase, type Role } from './composition/database.ts';
 import { observeDatabase } from './composition/database-metrics.ts';
 import { createDependencies, type Dependencies } from './composition/dependencies.ts';
@@ -23,15 +22,10 @@ import { cleanUpSpool } from './workers/cleanup.ts';
 import { startStorageMonitor } from './workers/storage-monitor.ts';
 
 /** An instance that is ready to listen. */
-export interface Bursar {
-  app: FastifyInstance;
-  /** The server of the metrics, if they have a port of their own. */
-  metricsApp: FastifyInstance | undefined;
+export interface Bursar extends Api {
   db: Db;
   /** The systems whose jobs are not isolated, with the reason. */
   notIsolated: ReadonlyMap<string, string>;
-  /** Reads the files of the TLS certificate again, and returns what to log. Undefined without TLS. */
-  reloadCertificate: (() => object) | undefined;
   /**
    * Finishes requests in progress and aborts the work of the workers, both for at most `server.drainSeconds`, and closes
    * the database. Running jobs go on.
@@ -98,9 +92,7 @@ async function compose(
   const worker = role === 'api' ? undefined : await startWorker(deps);
   const api = await createApi({ ...deps, certificate, storageProblem: storage.problem }, role !== 'worker');
   return {
-    app: api.app,
-    metricsApp: api.metricsApp,
-    reloadCertificate: api.reloadCertificate,
+    ...api,
     db,
     async stop() {
       // At the same time: a request that hangs must not delay the release of the leases.

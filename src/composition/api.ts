@@ -46,7 +46,7 @@ const builtFolder = (name: string) =>
 
 /** Creates the HTTP server. Without `servesCallers` it has only the probes and the metrics. */
 export async function createApi(deps: ApiDependencies, servesCallers: boolean): Promise<Api> {
-  const { config, tuning, db, systems, userTopic, metrics, now, log, version } = deps;
+  const { config, tuning, db, systems, userTopic, metrics, now, log } = deps;
   const { server } = config;
   const eventFeed = createEventFeed({ db, userTopic, pollMs: tuning.eventIntervalMs, log });
   const refusals = createRefusalRecorder({ db, now, log });
@@ -62,20 +62,16 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
   };
   const hasMetricsPort = config.metrics.port !== undefined;
   const serverDeps: ServerDeps = {
+    ...deps,
     servesCallers,
-    log,
-    tracing: deps.tracing,
     logSampleRatio: config.log.sampleRatio,
-    version,
     systems: [...systems.values()].map((system) => ({ system, defaultProject: defaultProject(config, system.name) })),
-    certificate: deps.certificate,
     requestTimeoutMs: server.requestTimeoutSeconds * 1000,
     heartbeatMs: tuning.heartbeatIntervalMs,
     trustProxy: server.trustProxy,
     limits: limitSettings(deps),
     registry: metrics,
     services: createServiceDeps(deps, eventFeed),
-    accessTopic: deps.accessTopic,
     publicUrl: server.publicUrl,
     webFolder: builtFolder('web'),
     findProblems: () => findProblems(deps),
@@ -192,14 +188,14 @@ export function createServiceDeps(deps: Omit<ApiDependencies, 'certificate'>, ev
 
 /** Reasons why this instance cannot serve. A system that is down is no reason: jobs can still be submitted to it. */
 async function findProblems({ db, storageProblem }: ApiDependencies): Promise<string[]> {
-  const problem = storageProblem();
-  return [...(await findDatabaseProblems(db)), ...(problem === null ? [] : [problem.detail])];
+  const storage = storageProblem()?.detail;
+  return [await findDatabaseProblem(db), storage].filter((problem) => problem !== undefined);
 }
 
-async function findDatabaseProblems(db: Db): Promise<string[]> {
-  if (!(await pingDatabase(db))) return ['The database does not respond.'];
+async function findDatabaseProblem(db: Db): Promise<string | undefined> {
+  if (!(await pingDatabase(db))) return 'The database does not respond.';
   const [difference] = await findSchemaDifferences(db);
-  return difference === undefined ? [] : [`The schema of the database has changed: ${difference}.`];
+  return difference && `The schema of the database has changed: ${difference}.`;
 }
 
 /** Names systems, not reasons: a probe needs no token. */

@@ -2,14 +2,8 @@ import type { Metrics } from '../metrics/metrics.ts';
 import type { DatabaseObserver, Db } from '../store/database/handle.ts';
 
 export function observeDatabase({ observe }: Pick<Metrics, 'observe'>): DatabaseObserver {
-  const labels = {
-    statement: { operation: 'statement' },
-    transaction: { operation: 'transaction' },
-    commit: { operation: 'commit' },
-    acquire: { operation: 'acquire' },
-  };
   return {
-    onOperation: (operation, ms) => observe('bursar_database_operation_duration_seconds', labels[operation], ms / 1000),
+    onOperation: (operation, ms) => observe('bursar_database_operation_duration_seconds', { operation }, ms / 1000),
     onGroupCommit: (transactions) => observe('bursar_database_commit_transactions', {}, transactions),
   };
 }

@@ -44,12 +44,12 @@ export function createDependencies(options: DependencyOptions) {
   const { maxEntries, maxUnpackedKb } = config.submissions;
   const { secretKey } = config.webhooks;
   const systems = toHpcSystems(config);
-  const spawnClient = createSpawnClient();
+  const startProcess = createSpawnClient();
   const systemBackends = [...systems.values()].flatMap((system) => {
     const settings = config.systems[system.name];
     const isolation = isolations.get(system.name);
     if (settings === undefined || isolation === undefined) return [];
-    const backendOptions = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, spawnClient };
+    const backendOptions = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, startProcess };
     return { system, ...createBackend(system.name, backendOptions, metrics, tracing) };
   });
   const workspacesByHpc = new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces]));

@@ -4,18 +4,17 @@ import { msPerMinute } from '../domain/units.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 
-interface TracingDeps {
-  metrics: Pick<Metrics, 'increment'>;
-  version: string;
-  instanceId: string;
-  log: Logger;
-}
-
 /** Null if no collector is configured: then OpenTelemetry is not even loaded. */
-export async function openTracing({ tracing }: Config, deps: TracingDeps): Promise<Tracing | null> {
+export async function openTracing(
+  { tracing }: Config,
+  {
+    metrics,
+    log,
+    ...resource
+  }: { metrics: Pick<Metrics, 'increment'>; version: string; instanceId: string; log: Logger },
+): Promise<Tracing | null> {
   const { endpoint, headers, sampleRatio } = tracing;
   if (endpoint === undefined) return null;
-  const { metrics, version, instanceId, log } = deps;
   const { startTracing } = await import('../tracing/open-telemetry.ts');
   let reportedAt = Number.NEGATIVE_INFINITY;
   const onDropped = (spans: number) => {
@@ -24,5 +23,5 @@ export async function openTracing({ tracing }: Config, deps: TracingDeps): Promi
     reportedAt = performance.now();
     log.warn({ spans }, 'spans not sent: the collector of traces is slow or down');
   };
-  return startTracing({ endpoint, headers, sampleRatio, version, instanceId, onDropped });
+  return startTracing({ endpoint, headers, sampleRatio, ...resource, onDropped });
 }

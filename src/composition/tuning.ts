@@ -7,10 +7,8 @@ export const defaultTuning = {
   connectTimeoutMs: defaultTimeouts.connectTimeoutMs,
   /** PostgreSQL: another instance takes over the work of a crashed one after this time. */
   leaseMs: 5000,
-  /** Interval of the search for grants, periods and events that have expired. */
-  periodIntervalMs: msPerMinute,
-  /** Interval of the search for files, tokens and other data that have expired. */
-  retentionIntervalMs: msPerMinute,
+  /** Interval of the search for grants, events, tokens, files and other data that have expired. */
+  expiryIntervalMs: msPerMinute,
   /** Interval of the search for events that other processes have written. */
   eventIntervalMs: 1000,
   /** Interval of the comments on an idle event stream. */

@@ -3,8 +3,8 @@ import type { CommandLanguage } from '../domain/jobs/command.ts';
 import type { Check } from '../domain/systems/finding.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
 import type { Workspaces } from '../files/workspaces/workspaces.ts';
+import type { StartProcess } from '../shell/process.ts';
 import type { Shell } from '../shell/shell.ts';
-import type { SpawnClient } from '../shell/spawn-client.ts';
 import type { SshTarget } from '../shell/ssh-connection.ts';
 import type { Engine } from './engine.ts';
 import type { Account } from './sandbox/arguments.ts';
@@ -78,7 +78,7 @@ export interface BackendContext<Settings extends EngineSettings, Sandbox> {
   /** Files that are never opened as files of a job: see `lockedFiles` of the database. */
   protectedFiles: readonly string[];
   /** Starts the commands of a scheduler. */
-  spawnClient: SpawnClient;
+  startProcess: StartProcess;
   /** Called with the name of every scheduler command before it runs. */
   onCommand(name: string): void;
   /** Called when it has ended, with or without success. */

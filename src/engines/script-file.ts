@@ -1,6 +1,7 @@
 import { open, realpath, stat } from 'node:fs/promises';
-import { isAbsolute, relative, resolve, sep } from 'node:path';
-import { scriptErrors } from '../domain/jobs/command.ts';
+import { resolve } from 'node:path';
+import { findScriptPathError, scriptErrors } from '../domain/jobs/command.ts';
+import { isInside } from '../domain/systems/isolation.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../files/file-system-errors.ts';
 
 /** `rejected` is the reason why the script cannot run. */
@@ -19,21 +20,16 @@ export async function readScriptFile(directory: string, script: string): Promise
 }
 
 async function readScript(directory: string, script: string): Promise<ScriptFile> {
-  if (isAbsolute(script)) return { rejected: scriptErrors.absolute(script) };
+  const pathError = findScriptPathError(script);
+  if (pathError !== null) return { rejected: pathError };
   const path = resolve(directory, script);
-  if (isOutside(directory, path)) return { rejected: scriptErrors.outside(script) };
   const [realDirectory, target] = await Promise.all([findRealPath(directory), findRealPath(path)]);
   if (realDirectory === null || target === null) return { rejected: scriptErrors.absent(script) };
-  if (isOutside(realDirectory, target)) return { rejected: scriptErrors.outside(script) };
+  if (!isInside(target, realDirectory)) return { rejected: scriptErrors.outside(script) };
   if (!(await isFile(target))) return { rejected: scriptErrors.absent(script) };
   const firstLine = await readFirstLine(target);
   const rejected = firstLineError(script, firstLine);
   return rejected === null ? { path, firstLine } : { rejected };
-}
-
-function isOutside(folder: string, path: string): boolean {
-  const relativePath = relative(folder, path);
-  return relativePath === '..' || relativePath.startsWith(`..${sep}`) || isAbsolute(relativePath);
 }
 
 async function readFirstLine(path: string): Promise<string> {

@@ -1,12 +1,12 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { finished, Readable, type Writable } from 'node:stream';
 import { BursarError, errnoCode } from '../domain/errors.ts';
-import { killGroup, type SpawnedProcess, spawnOptions } from './process-group.ts';
 import { type RunOptions, unavailableError } from './shell.ts';
 
-/** A process that was started as the leader of a new process group. */
+/** A process that was started in `/`, as the leader of a new process group. */
 export interface RunningProcess {
+  readonly pid: number | undefined;
   readonly stdin: Writable | null;
   readonly stdout: Readable;
   readonly stderr: Readable;
@@ -38,19 +38,40 @@ export type StartProcess = (
 export const startProcess: StartProcess = async (argv, { environment, label }, stdin) => {
   const { program, args } = parseCommand(argv);
   try {
-    const child = spawn(program, args, spawnOptions(environment, stdin !== undefined));
+    const child = spawn(program, args, {
+      cwd: '/',
+      env: environment,
+      detached: true,
+      stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    });
     await once(child, 'spawn');
-    return toRunningProcess(child as SpawnedProcess);
+    return toRunningProcess(child as ChildProcessByStdio<Writable | null, Readable, Readable>);
   } catch (error) {
     throw startError(label, error);
   }
 };
 
-function toRunningProcess(child: SpawnedProcess): RunningProcess {
-  const { stdin, stdout, stderr } = child;
+function toRunningProcess(child: ChildProcessByStdio<Writable | null, Readable, Readable>): RunningProcess {
+  const { pid, stdin, stdout, stderr } = child;
   const closed = once(child, 'close').then(([code]) => code as number | null);
   closed.catch(() => undefined); // nobody may be waiting for it
-  return { stdin, stdout, stderr, closed, hasExited: () => child.exitCode !== null, kill: () => killGroup(child) };
+  return {
+    ...{ pid, stdin, stdout, stderr, closed },
+    hasExited: () => child.exitCode !== null,
+    kill() {
+      killGroup(pid);
+      for (const stream of [stdin, stdout, stderr]) stream?.destroy();
+    },
+  };
+}
+
+/** Kills all processes of a process group. */
+export function killGroup(id: number | undefined): void {
+  try {
+    if (id !== undefined) process.kill(-id, 'SIGKILL');
+  } catch {
+    // The whole group has already ended.
+  }
 }
 
 export function parseCommand(argv: readonly string[]): { program: string; args: string[] } {

@@ -40,7 +40,7 @@ export function wrapCommand(argv: readonly string[], environment: Record<string,
   const marker = `bursar-${randomBytes(16).toString('hex')}`;
   const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
   const commandLine = `exec ${['env', ...variables, '/bin/sh', '-c', wrapper, marker, ...argv].map(quoteForShell).join(' ')}`;
-  // Some shells would take a program name that begins with a dash for an option of `exec`.
+  // To some shells, a program name that begins with a dash is an option of `exec`.
   const isTooLong = Buffer.byteLength(commandLine) > maxCommandBytes;
   if (!program || program.startsWith('-') || commandLine.includes('\0') || isTooLong) {
     throw invalidCommandError();

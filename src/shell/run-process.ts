@@ -34,26 +34,31 @@ export interface ProcessResult {
  * throws the first of these causes.
  */
 export async function runProcess(argv: readonly string[], options: RunProcessOptions): Promise<ProcessResult> {
-  const destroyInput = guardInput(options.stdin);
+  const { label, signal, stdin } = options;
+  const destroyInput = guardInput(stdin);
   try {
-    return await runToEnd(argv, options);
+    if (signal.aborted) throw interruptedError(label, signal);
+    return await withTimeout(options, async (stopped) =>
+      collectResult(await start(argv, options, stopped), options, stopped),
+    );
   } finally {
     destroyInput();
   }
 }
 
-async function runToEnd(argv: readonly string[], options: RunProcessOptions): Promise<ProcessResult> {
-  const { signal, timeoutMs, label } = options;
-  if (signal.aborted) throw interruptedError(label, signal);
-  // They also count while the process is being started.
+/** Runs work, and passes it a promise that is rejected at the timeout or by the signal. */
+export async function withTimeout<T>(
+  { label, signal, timeoutMs }: { label: string; signal: AbortSignal; timeoutMs?: number },
+  work: (stopped: Promise<never>) => Promise<T>,
+): Promise<T> {
   const { promise: stopped, reject: stop } = Promise.withResolvers<never>();
   stopped.catch(() => undefined);
-  const timer = setTimeout(() => stop(timeoutError(label, timeoutMs)), timeoutMs);
+  const timer = timeoutMs === undefined ? undefined : setTimeout(() => stop(timeoutError(label, timeoutMs)), timeoutMs);
   const onAbort = () => stop(interruptedError(label, signal));
   signal.addEventListener('abort', onAbort);
+  if (signal.aborted) onAbort();
   try {
-    const child = await start(argv, options, stopped);
-    return await collectResult(child, options, stopped);
+    return await work(stopped);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);

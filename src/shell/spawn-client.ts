@@ -5,29 +5,16 @@ import { finished } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import type { BursarError } from '../domain/errors.ts';
 import { baseEnvironment } from './base-environment.ts';
-import { parseCommand, type StartProcess, startProcess as startDirectly, startError } from './process.ts';
-import { killGroupById } from './process-group.ts';
+import { killGroup, parseCommand, type StartProcess, startProcess as startDirectly, startError } from './process.ts';
 import { unavailableError } from './shell.ts';
-
-/**
- * Starts processes in a small process of its own, the spawn server: Node starts a process by a fork, which blocks the event
- * loop for the longer the more memory the process has (1.3 ms of CPU time with 50 MB, 8 ms with 370 MB).
- */
-export interface SpawnClient {
-  /**
-   * Starts a command. If the server ends, its commands are killed and fail as `unavailable`: they may or may not have taken
-   * effect. Commands whose input is a stream are started directly.
-   */
-  startProcess: StartProcess;
-}
 
 export type SpawnRequest =
   | {
       kind: 'start';
       id: number;
-      program: string;
-      args: string[];
+      argv: readonly string[];
       environment: Record<string, string>;
+      label: string;
       stdin: string | Uint8Array | undefined;
     }
   | { kind: 'kill'; id: number };
@@ -35,7 +22,7 @@ export type SpawnRequest =
 export type SpawnReport =
   | { kind: 'started'; id: number; pid: number | undefined }
   /** The program could not be started. */
-  | { kind: 'failed'; id: number; code: string | undefined; message: string }
+  | { kind: 'failed'; id: number; message: string }
   | { kind: 'stdout' | 'stderr'; id: number; bytes: Uint8Array }
   | { kind: 'closed'; id: number; code: number | null };
 
@@ -47,14 +34,19 @@ interface SpawnedCommand {
   handleLoss(cause: Error | undefined): void;
 }
 
-/** How long the caller of a killed command waits for its end. The server waits for a shorter time. */
+/** How long the caller of a killed command waits for its end: a process ends only when a file system answers that it waits for. */
 const maxKillMs = 2000;
 
 /**
+ * Returns a function that starts commands in a small process of its own, the spawn server: Node starts a process by a fork, which
+ * blocks the event loop for the longer the more memory the process has (1.3 ms of CPU time with 50 MB, 8 ms with 370 MB). If the
+ * server ends, its commands are killed and fail as `unavailable`: they may or may not have taken effect. Commands whose input is a
+ * stream are started directly.
+ *
  * The server is started with the first command, and again after it has ended. It ends with this process, even if that is killed.
- * A server that does not confirm a request within `maxResponseMs` is killed.
+ * A server that does not confirm a start within `maxResponseMs` is killed.
  */
-export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient {
+export function createSpawnClient({ maxResponseMs = 30_000 } = {}): StartProcess {
   const commands = new Map<number, SpawnedCommand>();
   let current: ChildProcess | undefined;
   let lastId = 0;
@@ -88,7 +80,7 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
   }
 
   const startCommand: StartProcess = async (argv, { label, environment }, stdin) => {
-    const { program, args } = parseCommand(argv);
+    parseCommand(argv);
     const server = requireServer(label);
     const id = ++lastId;
     const started = Promise.withResolvers<void>();
@@ -100,8 +92,6 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
     let timer: NodeJS.Timeout | undefined;
 
     function send(request: SpawnRequest): void {
-      clearTimeout(timer);
-      timer = setTimeout(() => server.kill('SIGKILL'), maxResponseMs).unref();
       // Without a channel the server could not be started, or has just ended: an event that says so follows.
       if (server.connected) server.send(request, (error) => error && server.kill('SIGKILL'));
     }
@@ -127,7 +117,7 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
           groupId = report.pid;
           started.resolve();
         } else if (report.kind === 'failed') {
-          fail(startError(label, Object.assign(new Error(report.message), { code: report.code })));
+          fail(unavailableError(report.message));
         } else if (report.kind === 'closed') {
           close();
           for (const stream of [stdout, stderr]) stream.push(null);
@@ -136,14 +126,16 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
         } else (report.kind === 'stdout' ? stdout : stderr).push(report.bytes);
       },
       handleLoss(cause) {
-        killGroupById(groupId);
+        killGroup(groupId);
         fail(unavailableError(`${label} was interrupted: the process that starts commands has ended.`, cause));
       },
     });
     updateReference(server);
-    send({ kind: 'start', id, program, args, environment, stdin: stdin as string | Uint8Array | undefined });
+    timer = setTimeout(() => server.kill('SIGKILL'), maxResponseMs).unref();
+    send({ kind: 'start', id, argv, environment, label, stdin: stdin as string | Uint8Array | undefined });
     await started.promise;
     return {
+      pid: groupId,
       stdin: null,
       stdout,
       stderr,
@@ -153,16 +145,19 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
         for (const stream of [stdout, stderr]) stream.destroy();
         if (!commands.has(id)) return;
         send({ kind: 'kill', id });
-        // A server that hangs must not delay the caller as well.
-        setTimeout(() => closed.resolve(null), maxKillMs).unref();
+        setTimeout(() => {
+          if (!commands.has(id)) return;
+          // A server that hangs has not done it.
+          killGroup(groupId);
+          close();
+          closed.resolve(null);
+        }, maxKillMs).unref();
       },
     };
   };
 
-  return {
-    startProcess: (argv, options, stdin) =>
-      stdin instanceof Readable ? startDirectly(argv, options, stdin) : startCommand(argv, options, stdin),
-  };
+  return (argv, options, stdin) =>
+    stdin instanceof Readable ? startDirectly(argv, options, stdin) : startCommand(argv, options, stdin);
 }
 
 function spawnServer(): ChildProcess {

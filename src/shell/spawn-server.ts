@@ -1,18 +1,13 @@
-import { spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
-import { killGroup, type SpawnedProcess, spawnOptions } from './process-group.ts';
+import type { BursarError } from '../domain/errors.ts';
+import { pipeInput, type RunningProcess, startProcess } from './process.ts';
 import type { SpawnReport, SpawnRequest } from './spawn-client.ts';
 
 // The process that `createSpawnClient` uses. It imports little, so that it stays small: see there.
 
 process.umask(0o077);
 
-type RequestOf<Kind> = Extract<SpawnRequest, { kind: Kind }>;
-
-/** How long the end of a killed command is awaited. */
-const maxEndMs = 1000;
-
-const running = new Map<number, SpawnedProcess>();
+const running = new Map<number, RunningProcess>();
 
 /** Bursar may have ended: then nobody needs the report. */
 const send = (report: SpawnReport, onSent = () => {}) => void process.send?.(report, onSent);
@@ -25,43 +20,25 @@ function forward(id: number, kind: 'stdout' | 'stderr', output: Readable): void 
   });
 }
 
-function reportEnd(id: number, code: number | null): void {
-  if (running.delete(id)) send({ kind: 'closed', id, code });
-}
-
-function start({ id, program, args, environment, stdin }: RequestOf<'start'>): void {
-  const fail = (error: NodeJS.ErrnoException) => {
-    running.delete(id);
-    send({ kind: 'failed', id, code: error.code, message: error.message });
-  };
+async function start({ id, argv, stdin, ...options }: Extract<SpawnRequest, { kind: 'start' }>): Promise<void> {
   try {
-    const child = spawn(program, args, spawnOptions(environment, stdin !== undefined)) as SpawnedProcess;
-    child.on('error', fail);
-    // Without file descriptors it has no streams either. The error follows.
-    if (child.pid === undefined) return;
+    const child = await startProcess(argv, options, stdin);
     running.set(id, child);
-    child.on('spawn', () => send({ kind: 'started', id, pid: child.pid }));
+    send({ kind: 'started', id, pid: child.pid });
     forward(id, 'stdout', child.stdout);
     forward(id, 'stderr', child.stderr);
-    child.on('close', (code) => reportEnd(id, code));
-    child.stdin?.on('error', () => undefined); // a command need not read all of its input
-    child.stdin?.end(stdin);
+    pipeInput(child, stdin, () => undefined);
+    const code = await child.closed.catch(() => null);
+    running.delete(id);
+    send({ kind: 'closed', id, code });
   } catch (error) {
-    fail(error as NodeJS.ErrnoException);
+    send({ kind: 'failed', id, message: (error as BursarError).message });
   }
 }
 
-function kill({ id }: RequestOf<'kill'>): void {
-  const child = running.get(id);
-  if (child === undefined) return;
-  killGroup(child);
-  // A killed process does nothing more, but ends only when a file system answers that it waits for. Nobody waits for that.
-  setTimeout(() => reportEnd(id, null), maxEndMs);
-}
-
 process.on('message', (request: SpawnRequest) => {
-  if (request.kind === 'start') start(request);
-  else kill(request);
+  if (request.kind === 'start') void start(request);
+  else running.get(request.id)?.kill();
 });
 // Bursar has ended. Processes in progress run to their end, as they would without this one.
 process.on('disconnect', () => process.exit());

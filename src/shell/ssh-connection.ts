@@ -87,22 +87,15 @@ async function isListening(path: string): Promise<boolean> {
 async function runSsh(
   [program = '', ...args]: string[],
   env: Record<string, string>,
-  timeoutMs: number,
+  timeout: number,
   signal?: AbortSignal,
 ) {
-  const child = spawn(program, args, { cwd: '/', env, detached: true, stdio: 'ignore' });
-  const kill = () => child.kill('SIGKILL');
-  const timer = setTimeout(kill, timeoutMs);
-  signal?.addEventListener('abort', kill);
-  if (signal?.aborted) kill();
+  const options = { cwd: '/', env, detached: true, stdio: 'ignore', timeout, killSignal: 'SIGKILL', signal } as const;
   try {
-    const [code] = await once(child, 'exit');
+    const [code] = await once(spawn(program, args, options), 'exit');
     return code as number | null;
   } catch {
     return null;
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', kill);
   }
 }
 

@@ -14,15 +14,8 @@ import {
   type RemoteStatus,
   wrapCommand,
 } from './remote-command.ts';
-import { runProcess, streamProcess } from './run-process.ts';
-import {
-  interruptedError,
-  type RunOptions,
-  type RunResult,
-  type Shell,
-  timeoutError,
-  unavailableError,
-} from './shell.ts';
+import { runProcess, streamProcess, withTimeout } from './run-process.ts';
+import { interruptedError, type RunOptions, type RunResult, type Shell, unavailableError } from './shell.ts';
 import { connectionError, createSshConnection, loginTimeoutMs, type SshTarget, sshArgv } from './ssh-connection.ts';
 
 export interface SshShellOptions extends SshTarget {
@@ -104,12 +97,8 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
     const waiting = new AbortController();
     const slot = commandSlots.take({ signal: waiting.signal });
     try {
-      await waitFor(
-        slot.then(() => connection.ensure()),
-        label,
-        signal,
-        timeoutMs,
-      );
+      const connected = slot.then(() => connection.ensure());
+      await waitFor(connected, { label, signal, timeoutMs });
       const { stdout, stderr } = await runProcess(sshCommand, {
         ...options,
         ...processOptions,
@@ -145,7 +134,7 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
     async stream(argv, { signal }): Promise<Readable> {
       const { marker, label, processOptions, argv: sshCommand } = prepare(argv);
       if (signal.aborted) throw interruptedError(label, signal);
-      await waitFor(connection.ensure(), label, signal);
+      await waitFor(connection.ensure(), { label, signal });
       const markedOutput = await streamProcess(sshCommand, {
         ...processOptions,
         signal,
@@ -183,19 +172,8 @@ function toExitCode({ exit }: RemoteStatus): number | null {
 }
 
 /** Waits for a shared operation, which continues if this caller stops waiting. */
-async function waitFor(ready: Promise<void>, label: string, signal: AbortSignal, timeoutMs?: number): Promise<void> {
-  const { promise: stopped, reject: stop } = Promise.withResolvers<never>();
-  const onAbort = () => stop(interruptedError(label, signal));
-  const timer = timeoutMs === undefined ? undefined : setTimeout(() => stop(timeoutError(label, timeoutMs)), timeoutMs);
-  signal.addEventListener('abort', onAbort);
-  if (signal.aborted) onAbort();
-  try {
-    await Promise.race([ready, stopped]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', onAbort);
-  }
-}
+const waitFor = (ready: Promise<void>, options: Parameters<typeof withTimeout>[0]) =>
+  withTimeout(options, (stopped) => Promise.race([ready, stopped]));
 
 /** The operator's keys may be in an ssh agent. */
 const agentVariable = (socket: string | undefined): Record<string, string> => (socket ? { SSH_AUTH_SOCK: socket } : {});

@@ -29,7 +29,7 @@ export interface LeaseDeps {
   log: Logger;
 }
 
-/** Starts the work of a lease. The signal is aborted when the work must stop, also while it is still starting. */
+/** Starts the work of a lease. The signal is aborted when the work must stop, even while it is still starting. */
 export type StartWork = (lease: HeldLease, signal: AbortSignal) => Promise<Stoppable>;
 
 const acquireRetryMs = 1000;
@@ -42,7 +42,7 @@ interface CurrentLease {
 }
 
 /**
- * Acquires a lease as soon as it is free and starts the work. Renews the lease, also while the work starts, and stops the
+ * Acquires a lease as soon as it is free and starts the work. Renews the lease, even while the work starts, and stops the
  * work when it could not be renewed in time. A process that was suspended for longer than the lease notices before it
  * acts: by its own clock in `assertValid`, and by the fencing token in `transaction`.
  *
@@ -155,12 +155,5 @@ const leaseLostError = (name: string) =>
   new BursarError('lease_lost', `The lease of ${name} has expired.`, { transient: true });
 
 /** Returns false if the promise is still pending after this time. */
-async function settlesWithin(timeoutMs: number, promise: Promise<void> | undefined): Promise<boolean> {
-  const settled = new AbortController();
-  const timeout = sleep(timeoutMs, false, { signal: settled.signal }).catch(() => false);
-  try {
-    return await Promise.race([Promise.resolve(promise).then(() => true), timeout]);
-  } finally {
-    settled.abort();
-  }
-}
+const settlesWithin = (timeoutMs: number, promise: Promise<void> | undefined): Promise<boolean> =>
+  Promise.race([Promise.resolve(promise).then(() => true), sleep(timeoutMs, false, { ref: false })]);

@@ -10,12 +10,6 @@ export interface StorageMonitorDeps {
   log: Logger;
 }
 
-export interface StorageMonitor {
-  /** Why the server cannot store data at the moment. Null if it can. */
-  problem(): StorageProblem | null;
-  stop(): Promise<void>;
-}
-
 const probeIntervalMs = 5000;
 /** While there is a problem: the server should be ready again soon after it is solved. */
 const retryIntervalMs = 1000;
@@ -25,7 +19,7 @@ const retryIntervalMs = 1000;
  * folder from time to time, because neither quotas nor a read-only disk show in the free space. A write to the database
  * that failed counts at once; then the database is written too, until that works again.
  */
-export function startStorageMonitor({ db, dataFolder, now, log }: StorageMonitorDeps): StorageMonitor {
+export function startStorageMonitor({ db, dataFolder, now, log }: StorageMonitorDeps) {
   let current: StorageProblem | null = null;
 
   function report(error: unknown): void {
@@ -48,7 +42,8 @@ export function startStorageMonitor({ db, dataFolder, now, log }: StorageMonitor
   });
 
   return {
-    problem() {
+    /** Why the server cannot store data at the moment. Null if it can. */
+    problem(): StorageProblem | null {
       const failure = db.backend.lastWriteFailure();
       if (failure !== undefined && current === null) {
         report(failure);

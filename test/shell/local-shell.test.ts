@@ -10,6 +10,6 @@ shellContract('local shell', async () => {
 });
 
 shellContract('local shell with a spawn server', async () => {
-  const shell = createLocalShell({ environment, startProcess: createSpawnClient().startProcess });
+  const shell = createLocalShell({ environment, startProcess: createSpawnClient() });
   return { shell, close: () => shell.close() };
 });

@@ -21,7 +21,7 @@ const isRunning = (pid: number) => {
 const waitUntilGone = (pid: number) => until(`process ${pid} has ended`, () => (isRunning(pid) ? undefined : true));
 
 function createShell(options = {}) {
-  const shell = createLocalShell({ environment: {}, startProcess: createSpawnClient(options).startProcess });
+  const shell = createLocalShell({ environment: {}, startProcess: createSpawnClient(options) });
   const sh = (script: string, overrides = {}) => shell.run(['sh', '-c', script], generousLimits(overrides));
   /** The parent of a command is the spawn server. */
   const readServerPid = async () => Number((await sh('echo $PPID')).stdout);
@@ -46,7 +46,7 @@ const createShellScript = `
   import { closeSync, openSync } from 'node:fs';
   import { createLocalShell } from ${toImport('local-shell.ts')};
   import { createSpawnClient } from ${toImport('spawn-client.ts')};
-  const { startProcess } = createSpawnClient();
+  const startProcess = createSpawnClient();
   const shell = createLocalShell({ environment: {}, startProcess });
   const limits = { signal: new AbortController().signal, timeoutMs: 60000, maxOutputBytes: 100 };
   const sh = (script) => shell.run(['sh', '-c', script], limits);

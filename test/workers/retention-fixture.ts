@@ -26,7 +26,7 @@ export async function openRetentionFixture(ownProcess = false) {
   const fixture: AccountingFixture = await openAccountingFixture({
     ownProcess,
     adjust: withRetention(retentionDays),
-    tuning: { retentionIntervalMs: 100 },
+    tuning: { expiryIntervalMs: 100 },
   });
   const listEvents = async (job: Job, kind: string) => {
     const query = 'select data from events where job = ? and kind = ?';

@@ -36,7 +36,7 @@ const jobEndedDaysAgo = (days: number) => retention.jobEndedDaysAgo(days, me);
 
 let marker: Job | undefined;
 
-/** Waits until the retention worker has run twice, however slow the machine is: it has announced two times a job that was due. */
+/** Waits until the expiry worker has run twice, however slow the machine is: it has announced two times a job that was due. */
 async function waitForWorker(): Promise<void> {
   marker ??= await jobEndedDaysAgo(retentionDays - noticeDays + 1);
   const { id } = marker;

@@ -6,7 +6,7 @@ import { inTransaction } from '../../src/store/database/transaction.ts';
 import { listEventsAfter } from '../../src/store/events/events.ts';
 import { revokeToken } from '../../src/store/identity/tokens.ts';
 import { updateUser } from '../../src/store/identity/users.ts';
-import { notifyTokenOwners } from '../../src/workers/token-notices.ts';
+import { notifyTokenOwners } from '../../src/workers/expiry-worker.ts';
 import { openTestDatabase, type TestDatabase } from '../support/test-database.ts';
 
 const dayMs = 86_400_000;

@@ -2,41 +2,68 @@ import { join } from 'node:path';
 import { createRemoteWorkspaces } from '../../files/workspaces/remote/remote-workspaces.ts';
 import { createWorkspaces } from '../../files/workspaces/workspaces.ts';
 import { createLocalShell } from '../../shell/local-shell.ts';
-import type { Shell } from '../../shell/shell.ts';
 import { createSshShell } from '../../shell/ssh-shell.ts';
-import type { BackendContext, EngineBackend, EngineSystem, IsolationContext, SystemIsolation } from '../definition.ts';
+import type {
+  BackendContext,
+  EngineBackend,
+  EngineDefinition,
+  EngineSystem,
+  IsolationContext,
+  SystemIsolation,
+} from '../definition.ts';
 import type { Engine } from '../engine.ts';
 import type { HiddenPath } from '../sandbox/arguments.ts';
 import { findHiddenPaths } from '../sandbox/host.ts';
+import type { CommandOptions } from './run-command.ts';
 import type { BatchSettings } from './settings.ts';
+
+export interface BatchOptions extends CommandOptions {
+  /** How jobs are isolated; null if they are not. */
+  isolation: BatchIsolation | null;
+}
 
 /** The backend of a batch scheduler, whose commands run on this host or over ssh. */
 export function createBatchBackend(
   context: BackendContext<BatchSettings, BatchIsolation>,
-  createEngine: (shell: Shell) => Engine,
+  createEngine: (options: BatchOptions) => Engine,
 ): EngineBackend {
-  const { system, dataFolder, workspaceFolder, protectedFiles, spawnClient } = context;
+  const { system, dataFolder, workspaceFolder, protectedFiles, isolation, startProcess, onCommand, onCommandEnd } =
+    context;
   const { ssh, environment, commandTimeoutSeconds } = system.engine;
-  const { startProcess } = spawnClient;
   const maxEntries = system.limits.files;
+  const commandTimeoutMs = commandTimeoutSeconds * 1000;
   const shell = ssh
     ? createSshShell({ ...ssh, environment, startProcess, controlFolder: join(dataFolder, 'ssh') })
     : createLocalShell({ environment, startProcess });
   return {
-    createEngine: () => createEngine(shell),
+    createEngine: () =>
+      createEngine({
+        shell,
+        commandTimeoutMs,
+        configuredVariables: Object.keys(environment),
+        isolation: isolation.sandbox ?? null,
+        onCommand,
+        onCommandEnd,
+      }),
     workspaces: ssh
-      ? createRemoteWorkspaces({
-          shell,
-          root: workspaceFolder,
-          maxEntries,
-          readTimeoutMs: commandTimeoutSeconds * 1000,
-        })
+      ? createRemoteWorkspaces({ shell, root: workspaceFolder, maxEntries, readTimeoutMs: commandTimeoutMs })
       : createWorkspaces(workspaceFolder, { protectedFiles, maxEntries }),
     shell,
     maxPollMs: system.maxPollIntervalSeconds * 1000,
     fullScanMs: 0,
   };
 }
+
+type BatchDefinition = EngineDefinition<BatchSettings, BatchIsolation>;
+
+/** The common part of the definitions of all batch schedulers. */
+export const batchDefinition: Pick<BatchDefinition, 'findErrors' | 'resolveIsolation'> = {
+  findErrors: ({ ssh, workspaceFolder }) =>
+    ssh === undefined || workspaceFolder !== undefined
+      ? []
+      : [['workspaceFolder', 'is required with ssh: set it to a folder on the cluster']],
+  resolveIsolation: resolveBatchIsolation,
+};
 
 /** How the jobs of a cluster are isolated. */
 export interface BatchIsolation {
@@ -55,7 +82,7 @@ export interface BatchIsolation {
  * Only the nodes know whether bubblewrap works there. With `auto` each node decides, so that nothing is promised: jobs count as
  * not isolated.
  */
-export function resolveBatchIsolation(
+function resolveBatchIsolation(
   { engine, isolation, readOnly, network, scheduler }: EngineSystem,
   { workspaceFolders, secrets, ensured }: IsolationContext,
 ): SystemIsolation<BatchIsolation> {

@@ -4,7 +4,7 @@ import { BursarError } from '../../domain/errors.ts';
 import type { EndRecord } from '../../domain/jobs/end-record.ts';
 import type { WorkspacePaths } from '../../files/workspaces/workspaces.ts';
 import { outcomeForShellExitCode } from '../exit-outcome.ts';
-import { type RunCommand, requireOutput } from './run-command.ts';
+import { type RunCommand, requireOutput, unavailableError } from './run-command.ts';
 import { readShellProgram } from './shell-program.ts';
 
 /** A command has a time limit, and a shared file system can be slow. */
@@ -22,19 +22,13 @@ export async function readEndRecords(
   jobs: ReadonlyMap<string, WorkspacePaths>,
   signal: AbortSignal,
 ): Promise<Map<string, EndRecord>> {
-  const records = new Map<string, EndRecord>();
-  for (const chunk of chunks([...jobs], maxJobsPerCommand)) {
-    const stdin = chunk.map(([, { directory }]) => `${directory}\0`).join('');
-    // --norc: see `createRunCommand`.
-    const argv = ['bash', '--norc', '-c', readRecordsProgram] as const;
-    const output = requireOutput('bash', await run({ argv, stdin }, signal));
-    for (const line of output.split('\n')) {
-      const [, index, text = ''] = /^(\d+) (.*)$/.exec(line) ?? [];
-      const [jobId] = chunk[Number(index)] ?? [];
-      if (jobId !== undefined) records.set(jobId, parseRecord(text));
-    }
-  }
-  return records;
+  const directories = [...jobs.values()].map(({ directory }) => directory);
+  const lines = await runForEach(run, readRecordsProgram, directories, signal);
+  const records = [...jobs.keys()].flatMap((jobId, index) => {
+    const line = lines[index] ?? 'unknown';
+    return line === 'unknown' ? [] : [[jobId, parseRecord(line)] as const];
+  });
+  return new Map(records);
 }
 
 /** Prevents the start of jobs, in few commands for any number of jobs. Returns the folders of those that have not started. */
@@ -43,27 +37,36 @@ export async function preventStarts(
   directories: readonly string[],
   signal: AbortSignal,
 ): Promise<Set<string>> {
-  const prevented = new Set<string>();
-  for (const chunk of chunks(directories, maxJobsPerCommand)) {
-    const stdin = chunk.map((directory) => `${directory}\0`).join('');
-    const argv = ['bash', '--norc', '-c', preventStartsProgram] as const;
-    const lines = requireOutput('bash', await run({ argv, stdin }, signal)).split('\n');
-    for (const [index, directory] of chunk.entries()) {
-      if (lines[index] === 'prevented') prevented.add(directory);
-      else if (lines[index] !== 'started')
-        throw new BursarError(
-          'unavailable',
-          `the start of the job cannot be prevented: ${directory} cannot be written`,
-          {
-            transient: true,
-          },
-        );
-    }
+  const lines = await runForEach(run, preventStartsProgram, directories, signal);
+  const failed = directories.find((_, index) => lines[index] === 'failed');
+  if (failed !== undefined) {
+    const message = `the start of the job cannot be prevented: ${failed} cannot be written`;
+    throw new BursarError('unavailable', message, { transient: true });
   }
-  return prevented;
+  return new Set(directories.filter((_, index) => lines[index] === 'prevented'));
 }
 
-/** An end record that cannot be parsed is none: a power cut can leave an empty file. */
+/** Runs a program of bash that reads directories, in few commands for any number of them. Returns the line that it prints for each. */
+async function runForEach(
+  run: RunCommand,
+  program: string,
+  directories: readonly string[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  const lines: string[] = [];
+  for (const chunk of chunks(directories, maxJobsPerCommand)) {
+    const stdin = chunk.map((directory) => `${directory}\0`).join('');
+    // --norc: see `createRunCommand`.
+    const result = await run({ argv: ['bash', '--norc', '-c', program], stdin }, signal);
+    const output = requireOutput('bash', result).trimEnd().split('\n');
+    if (output.length < chunk.length) throw unavailableError('bash', result);
+    // A start-up file may have printed something before.
+    lines.push(...output.slice(-chunk.length));
+  }
+  return lines;
+}
+
+/** An end record that cannot be parsed counts as absent: a power cut can leave an empty file. */
 function parseRecord(text: string): EndRecord {
   if (text === 'never_started' || text === 'not_ended') return text;
   const [code, startedAt, endedAt, writtenAt] =

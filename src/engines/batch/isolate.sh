@@ -4,7 +4,7 @@
 # Set in front (wrapper.ts): directory, mounts, remounts, readable, hidden, private_files, isolation_required, trapped_signals,
 # max_attempts, max_retry_seconds.
 
-# What a scheduler adds. Its own functions come after these.
+# A scheduler may replace these functions by its own, which come after them.
 add_scheduler_arguments() { :; }
 prepare_steps() { :; }
 start_step_server() { :; }
@@ -81,7 +81,7 @@ run_isolated() {
   shift
   find_restore_signals
   [ "${#restore_signals[@]}" = 0 ] || trap '' "${trapped_signals[@]}"
-  # env would take the name of such a program for a variable.
+  # env would mistake the name of such a program for a variable.
   # shellcheck disable=SC2016
   case $1 in *=*) set -- /bin/bash -c 'exec -- "$@"' bash "$@" ;; esac
   for descriptor in /proc/self/fd/*; do

@@ -66,7 +66,7 @@ const maxRetryDelayMs = 60_000;
 const maxJobsPerQuery = 500;
 
 /**
- * Reads the ends of jobs that have left the queue. `missing` maps job ids to refs. Makes at most one query a call, for any
+ * Reads the ends of jobs that have left the queue. `missing` maps job ids to refs. Makes at most one query per call, for any
  * number of jobs. A job whose end is not reported yet is queried again after 2, 4, 8… 60 s; a reported end is cached. Never
  * throws: after a failed query the ends are read at a later call.
  */

@@ -97,7 +97,7 @@ export function createRunCommand(options: CommandOptions, variables: CommandVari
   };
 }
 
-/** --norc: bash takes a socket on stdin, which Node uses for pipes, for a remote shell, and would read ~/.bashrc. */
+/** --norc: if its input is a socket, which Node uses for pipes, bash assumes a remote shell, and would read ~/.bashrc. */
 const bash = ['bash', '--norc', '-c'];
 
 /** Bash that runs its arguments with the environment that `toEnvironments` returns. */

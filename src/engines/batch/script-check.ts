@@ -1,6 +1,5 @@
-import { posix } from 'node:path';
 import { BursarError } from '../../domain/errors.ts';
-import { scriptErrors } from '../../domain/jobs/command.ts';
+import { findScriptPathError, scriptErrors } from '../../domain/jobs/command.ts';
 import type { RunResult } from '../../shell/shell.ts';
 import { firstLineError, readScriptFile } from '../script-file.ts';
 import type { BatchCommand } from './run-command.ts';
@@ -17,8 +16,8 @@ const checkScriptProgram =
  * a part of the command that submits the job.
  */
 export function scriptCheck(directory: string, script: string): NonNullable<BatchCommand['precondition']> {
-  if (posix.isAbsolute(script)) throw refused(scriptErrors.absolute(script));
-  if (posix.normalize(script).startsWith('..')) throw refused(scriptErrors.outside(script));
+  const pathError = findScriptPathError(script);
+  if (pathError !== null) throw refused(pathError);
   return { bash: checkScriptProgram, args: [directory, script] };
 }
 

@@ -128,7 +128,7 @@ export function sandboxParts(options: SandboxOptions): SandboxParts {
 /** The command that runs the rest of the command line, a program with its full path, as another account in a folder. */
 function accountCommand({ uid, gid }: { uid: number; gid: number }, directory: string): string[] {
   const switchAccount = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--inh-caps=-all', '--'];
-  // `env --chdir` would take the name of a program with = for a variable.
+  // `env --chdir` would mistake the name of a program with = for a variable.
   return [...switchAccount, '/bin/sh', '-c', 'cd -- "$0" && unset OLDPWD && exec "$@"', directory];
 }
 

@@ -150,14 +150,8 @@ export function realName(path: string): string {
  */
 export function findPrivateFiles(account: SandboxOptions['account']): string[] {
   // Node would take ten times as long.
-  const { error, signal, stdout } = spawnSync(
-    'find',
-    ['/etc', ...isPrivateExpression.split(' '), '-prune', '-print0'],
-    {
-      encoding: 'utf8',
-      timeout: probeTimeoutMs,
-    },
-  );
+  const args = ['/etc', ...isPrivateExpression.split(' '), '-prune', '-print0'];
+  const { error, signal, stdout } = spawnSync('find', args, { encoding: 'utf8', timeout: probeTimeoutMs });
   // Without the list, a job could see them.
   if (error !== undefined || signal !== null) throw error ?? new Error(`find was killed by ${signal}`);
   return [...(runsAsRoot(account) ? secretPaths : []), ...stdout.split('\0').filter(Boolean)];

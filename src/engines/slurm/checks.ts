@@ -19,27 +19,34 @@ export async function checkSlurm(check: Check, { system, shell, sites }: DoctorC
   const options = { shell: throughBash, commandTimeoutMs, onCommand: () => undefined };
   const runCommand = createRunCommand(options, slurmVariables);
   const run: RunSlurmCommand = (...argv) => runCommand({ argv }, AbortSignal.timeout(2 * commandTimeoutMs));
+  const tools = { check, run };
 
   const isReachable = await check(
     `${shell.hostLabel} can be reached`,
     'Run the same ssh command by hand, as the user that Bursar runs as; pin the host key and authorise the public key there.',
     async () => `as ${requireStdout(await run('id', '-un'))}`,
   );
-  if (!isReachable || !(await checkCommands(check, run, shell.hostLabel, settings))) return;
+  if (!isReachable || !(await checkCommands(tools, shell.hostLabel, settings))) return;
   await checkClock(check, `the clock of ${shell.hostLabel} is correct`, async () =>
     requireStdout(await run('date', '+%s')),
   );
-  if (!(await checkController(check, run))) return;
+  if (!(await checkController(tools))) return;
   await checkClock(check, 'the clock of the controller is correct', async () => {
     const config = requireStdout(await run('scontrol', 'show', 'config'));
     return /^Configuration data as of (\d+)/.exec(config)?.[1] ?? '';
   });
-  for (const [project, site] of sites) {
-    await checkSite(check, run, project, site, system.submittedJobsPerUser);
-  }
+  for (const [project, site] of sites) await checkSite(tools, project, site, system.submittedJobsPerUser);
 }
 
-async function checkCommands(check: Check, run: RunSlurmCommand, host: string, { accounting }: SlurmSettings) {
+interface Tools {
+  check: Check;
+  run: RunSlurmCommand;
+}
+
+/** Runs a command on the host of the Slurm commands, as the engine does. */
+type RunSlurmCommand = (...argv: [string, ...string[]]) => Promise<RunResult>;
+
+async function checkCommands({ check, run }: Tools, host: string, { accounting }: SlurmSettings) {
   let allInstalled = true;
   for (const command of accounting === 'none' ? requiredCommands : [...requiredCommands, 'sacct']) {
     const fix = `Install the Slurm client commands on ${host}, or add their folder to PATH in engine.environment.`;
@@ -51,7 +58,7 @@ async function checkCommands(check: Check, run: RunSlurmCommand, host: string, {
 }
 
 /** Reports a failed authentication and a controller failure as separate findings, by squeue's error message. */
-async function checkController(check: Check, run: RunSlurmCommand): Promise<boolean> {
+async function checkController({ check, run }: Tools): Promise<boolean> {
   const checkAnswer = (read: () => Promise<string>) =>
     check(
       'the controller answers',
@@ -124,30 +131,22 @@ function checkClock(check: Check, name: string, readSeconds: () => Promise<strin
   });
 }
 
-/** Runs a command on the host of the Slurm commands, as the engine does. */
-export type RunSlurmCommand = (...argv: [string, ...string[]]) => Promise<RunResult>;
-
 /** Returns the trimmed stdout, or throws the last error line if the command failed. */
-export function requireStdout(result: RunResult): string {
+function requireStdout(result: RunResult): string {
   if (result.code !== 0) throw new Error(lastErrorLine(result));
   return result.stdout.trim();
 }
 
 /** Checks that Slurm accepts the jobs of a project with the configured partition, account and other options. */
-export async function checkSite(
-  check: Check,
-  run: RunSlurmCommand,
-  project: string,
-  site: SlurmSite,
-  submittedJobsPerUser: number,
-): Promise<void> {
+async function checkSite(tools: Tools, project: string, site: SlurmSite, submittedJobsPerUser: number): Promise<void> {
+  const { check, run } = tools;
   const { partition, account } = site;
   const results = [
-    partition === undefined || (await checkPartition(check, run, project, partition)),
-    account === undefined || (await checkAccount(check, run, project, account)),
+    partition === undefined || (await checkPartition(tools, project, partition)),
+    account === undefined || (await checkAccount(tools, project, account)),
   ];
   if (results.includes(false)) return;
-  await checkSubmitLimit(check, run, project, account, submittedJobsPerUser);
+  await checkSubmitLimit(tools, project, account, submittedJobsPerUser);
   await check(
     `Slurm accepts jobs of ${project}`,
     'Correct the site of the system or of the project in the configuration, or ask the administrators of the cluster.',
@@ -161,7 +160,7 @@ export async function checkSite(
   );
 }
 
-function checkPartition(check: Check, run: RunSlurmCommand, project: string, partition: string): Promise<boolean> {
+function checkPartition({ check, run }: Tools, project: string, partition: string): Promise<boolean> {
   return check(
     `partition ${partition} of ${project} exists`,
     'Correct site.partition, or ask the administrators of the cluster to create it; "sinfo" lists all partitions.',
@@ -173,7 +172,7 @@ function checkPartition(check: Check, run: RunSlurmCommand, project: string, par
   );
 }
 
-function checkAccount(check: Check, run: RunSlurmCommand, project: string, account: string): Promise<boolean> {
+function checkAccount({ check, run }: Tools, project: string, account: string): Promise<boolean> {
   return check(
     `the service account may use account ${account} of ${project}`,
     `Correct site.account, or ask for the service account to be added to it ("sacctmgr add user … account=${account}").`,
@@ -193,13 +192,7 @@ function checkAccount(check: Check, run: RunSlurmCommand, project: string, accou
 const hasNoAccounts = ({ stderr }: RunResult) => /not running a supported accounting_storage/.test(stderr);
 
 /** All users share the association of the service account, so one of them could take all of its places. */
-function checkSubmitLimit(
-  check: Check,
-  run: RunSlurmCommand,
-  project: string,
-  account: string | undefined,
-  submittedJobsPerUser: number,
-): Promise<boolean> {
+function checkSubmitLimit({ check, run }: Tools, project: string, account: string | undefined, perUser: number) {
   return check(
     `one user of ${project} cannot take all places of the service account`,
     'Set submittedJobsPerUser of the system well below MaxSubmitJobs of the association, or ask for a larger MaxSubmitJobs.',
@@ -212,8 +205,8 @@ function checkSubmitLimit(
       if (result.code !== 0) return `MaxSubmitJobs cannot be read (${lastErrorLine(result)})`;
       const limit = findSmallestLimit(result.stdout);
       if (limit === undefined) return 'MaxSubmitJobs is not set';
-      const detail = `MaxSubmitJobs is ${limit}, and submittedJobsPerUser is ${submittedJobsPerUser}`;
-      if (limit <= submittedJobsPerUser) throw new Warning(detail);
+      const detail = `MaxSubmitJobs is ${limit}, and submittedJobsPerUser is ${perUser}`;
+      if (limit <= perUser) throw new Warning(detail);
       return detail;
     },
   );

@@ -1,6 +1,6 @@
-import { type BatchIsolation, createBatchBackend, resolveBatchIsolation } from '../batch/backend.ts';
+import { type BatchIsolation, type BatchOptions, batchDefinition, createBatchBackend } from '../batch/backend.ts';
 import { createBatchEngine } from '../batch/engine.ts';
-import { type CommandOptions, createRunCommand } from '../batch/run-command.ts';
+import { createRunCommand } from '../batch/run-command.ts';
 import type { EngineDefinition } from '../definition.ts';
 import type { Engine } from '../engine.ts';
 import { checkSlurm } from './checks.ts';
@@ -10,10 +10,8 @@ import { createSlurmScheduler, slurmVariables } from './scheduler.ts';
 import { type SlurmSettings, slurmSchema } from './schema.ts';
 import { buildSlurmScript } from './steps.ts';
 
-export interface SlurmEngineOptions extends CommandOptions {
+export interface SlurmEngineOptions extends BatchOptions {
   accounting: Accounting;
-  /** How jobs are isolated; null if they are not. */
-  isolation: BatchIsolation | null;
   now?: () => number;
 }
 
@@ -33,25 +31,10 @@ export const slurmEngine: EngineDefinition<SlurmSettings, BatchIsolation> = {
   schema: slurmSchema,
   commandLanguage: sbatchLanguage,
   scheduler: { name: 'Slurm', listCommand: 'squeue', taskCommand: 'srun -N1 -n1 bash -c' },
-  findErrors: ({ ssh, workspaceFolder }) =>
-    ssh === undefined || workspaceFolder !== undefined
-      ? []
-      : [['workspaceFolder', 'is required with ssh: set it to a folder on the cluster']],
-  resolveIsolation: resolveBatchIsolation,
+  ...batchDefinition,
   createBackend(context) {
-    const { system, isolation, onCommand, onCommandEnd } = context;
-    const { accounting, commandTimeoutSeconds, environment } = system.engine;
-    return createBatchBackend(context, (shell) =>
-      createSlurmEngine({
-        shell,
-        accounting,
-        commandTimeoutMs: commandTimeoutSeconds * 1000,
-        isolation: isolation.sandbox ?? null,
-        configuredVariables: Object.keys(environment),
-        onCommand,
-        onCommandEnd,
-      }),
-    );
+    const { accounting } = context.system.engine;
+    return createBatchBackend(context, (options) => createSlurmEngine({ ...options, accounting }));
   },
   runChecks: checkSlurm,
 };

@@ -100,7 +100,7 @@ serve_steps() {
   trap 'interrupted=yes' "${step_signals[@]}"
   exec 8<> "$steps/requests"
   while true; do
-    # Where Slurm uses no cgroups, this process can outlive the wrapper.
+    # If Slurm uses no cgroups, this process can outlive the wrapper.
     kill -0 $$ 2> /dev/null || kill -KILL 0
     timeout=$idle_seconds
     [ "${#waiting[@]}" = 0 ] || timeout=0.1

@@ -70,7 +70,7 @@ function optionPattern(options: OptionTable, value?: 'required' | 'optional'): s
     .join('|');
 }
 
-/** No value can name a file: Slurm takes a node list that contains a slash for one. */
+/** No value can name a file: to Slurm, a node list that contains a slash is one. */
 const valuePattern = '=[][A-Za-z0-9_.,:;+*=()-]+';
 
 /** Matches an option for Slurm's `srun` in its long form: a regular expression of bash. */

@@ -1,38 +1,36 @@
 import { toJobReference } from '../../contract/event.ts';
 import { publicJob } from '../../contract/job.ts';
 import { calculateSettlement, toTimeLimitSeconds } from '../../domain/accounting/charge.ts';
+import type { JobEnd, Outcome } from '../../domain/jobs/job.ts';
 import type { ObservedStatus } from '../../domain/jobs/transition.ts';
-import type { HpcSystem } from '../../domain/systems/system.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import { deleteInput } from '../../store/jobs/inputs.ts';
 import { type JobRecord, updateStatus } from '../../store/jobs/jobs.ts';
 import { settle } from '../../store/ledger/ledger.ts';
-import type { HeldLease } from '../hold-lease.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 export interface StatusChange {
   next: ObservedStatus;
-  now: number;
   /** Size of the job's workspace. Required when the job has ended. */
   spaceBytes?: number;
   /** The engine's id of the job, set when the job has just been submitted. */
   engineRef?: string;
   /** The engine's own description of the status, unchanged. */
-  engineMessage?: string;
+  engineMessage?: string | undefined;
 }
 
 /**
- * Stores a new job status, its event and, at the end of the job, the settlement of its hold, in one transaction. Returns
- * false and writes nothing if the job has been changed by another process meanwhile.
+ * Stores a new job status, its event and, at the end of the job, the settlement of its hold, in one transaction, and tells the
+ * owner. Returns false and writes nothing if the job has been changed by another process meanwhile.
  */
 export async function advanceJob(
-  lease: HeldLease,
+  { lease, system, publish, now }: Pick<LeasedSystemDeps, 'lease' | 'system' | 'publish' | 'now'>,
   job: JobRecord,
-  { stages, charge }: HpcSystem,
-  { next, now, spaceBytes = 0, engineRef, engineMessage }: StatusChange,
+  { next, spaceBytes = 0, engineRef, engineMessage }: StatusChange,
 ): Promise<boolean> {
-  return await lease.transaction(async (tx) => {
-    const updatedJob = publicJob({ ...job, status: next }, stages);
+  const at = now();
+  const isStored = await lease.transaction(async (tx) => {
+    const updatedJob = publicJob({ ...job, status: next }, system.stages);
     if (!(await updateStatus(tx, job, next, updatedJob, engineRef))) return false;
     // The zip is not needed any more: the engine has all files of the job, or the job has ended without being submitted.
     if (job.hasInput && job.status.state === 'submitting') await deleteInput(tx, job.id);
@@ -46,9 +44,9 @@ export async function advanceJob(
       const settlement = calculateSettlement(
         next,
         { requestedUnits: job.units, runtimeSeconds: toTimeLimitSeconds(job.request.runtimeHours) },
-        charge,
+        system.charge,
       );
-      await settle(tx, job, { ...settlement, spaceBytes }, { actor: 'bursar', at: now });
+      await settle(tx, job, { ...settlement, spaceBytes }, { actor: 'bursar', at });
       Object.assign(data, {
         outcome: next.outcome,
         reason: next.reason,
@@ -59,10 +57,21 @@ export async function advanceJob(
       });
     }
     const kind = `job.${next.state}` as const;
-    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: updatedJob.json, kind, data, at: now });
+    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: updatedJob.json, kind, data, at });
     return true;
   });
+  if (isStored) publish(job.owner);
+  return isStored;
 }
+
+/** The end of a job that ran for no time, as far as is known: it is not charged. */
+export const endWithoutUsage = (outcome: Outcome, reason: string): Omit<JobEnd, 'endedAt'> => ({
+  outcome,
+  reason,
+  exitCode: null,
+  startedAt: null,
+  elapsedSeconds: 0,
+});
 
 /** Lets submitted jobs start. A failure is only logged: the watcher sees that the job is still held, and retries. */
 export async function releaseJobs(

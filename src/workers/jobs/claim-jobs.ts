@@ -40,18 +40,10 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
     return waitsForRetry || dispatchedOfOwner >= maxDispatchedPerUser;
   }
 
-  /** Lists the users who may get a turn. Without it, each new job of a user who must wait would begin a transaction. */
-  async function listCandidates(owners: readonly WaitingOwner[], inProgress: readonly JobRecord[]) {
-    const mayClaim = ({ owner, dueAt }: WaitingOwner) =>
-      dueAt === cancelledDueAt || !mustWait(owner, countJobsOf(owner, inProgress));
-    if (owners.every(mayClaim)) return owners;
-    const withCancelled = await listOwnersOfCancelledSubmissions(db, system.name);
-    return owners.filter((waiting) => mayClaim(waiting) || withCancelled.has(waiting.owner));
-  }
-
   /** Claims in turns until there are `limit` jobs or none left. */
   async function claimInTurns(
     owners: readonly WaitingOwner[],
+    hasCancelled: (owner: WaitingOwner) => boolean,
     limit: number,
     inProgress: readonly JobRecord[],
   ): Promise<{ jobs: JobRecord[]; isHeldBack: boolean }> {
@@ -60,13 +52,12 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
       // Once for all users: hundreds of them may wait although they have as many jobs in the engine as allowed.
       const ownerIds = owners.map(({ owner }) => owner);
       const inEngine = await countJobsInEngine(tx, system.name, ownerIds);
-      let withCancelled: ReadonlySet<string> | undefined;
       let isHeldBack = false;
       const turns = [...owners];
       while (jobs.length < limit) {
         const turn = turns.shift();
         if (turn === undefined) break;
-        const { owner, dueAt } = turn;
+        const { owner } = turn;
         const dispatched = [...inProgress, ...jobs];
         const dispatchedOfOwner = countJobsOf(owner, dispatched);
         const isFull = (inEngine.get(owner) ?? 0) + dispatchedOfOwner >= maxJobsPerUser;
@@ -74,10 +65,7 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
         const excludedIds = dispatched.map(({ id }) => id);
         // Cancelled jobs are not submitted, so they need no place in the engine, and end soon.
         const onlyCancelled = isFull || mustWait(owner, dispatchedOfOwner);
-        if (onlyCancelled && dueAt !== cancelledDueAt) {
-          withCancelled ??= await listOwnersOfCancelledSubmissions(tx, system.name);
-          if (!withCancelled.has(owner)) continue;
-        }
+        if (onlyCancelled && !hasCancelled(turn)) continue;
         const job = await claimDueJob(tx, system.name, owner, { now: now(), excludedIds, onlyCancelled });
         if (job === undefined) continue;
         jobs.push(job);
@@ -97,9 +85,19 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
       }));
       const dueOwners = waiting.filter(({ dueAt }) => dueAt <= at);
       const later = waiting.filter(({ dueAt }) => dueAt > at).map(({ dueAt }) => dueAt);
-      const candidates = await listCandidates(dueOwners, inProgress);
+      const withCancelled = await listOwnersOfCancelledSubmissions(db, system.name);
+      const hasCancelled = ({ owner, dueAt }: WaitingOwner) => dueAt === cancelledDueAt || withCancelled.has(owner);
+      // Without this, each new job of a user who must wait would begin a transaction.
+      const candidates = dueOwners.filter(
+        (waiter) => hasCancelled(waiter) || !mustWait(waiter.owner, countJobsOf(waiter.owner, inProgress)),
+      );
       if (candidates.length === 0) return { jobs: [], nextAt: later.length === 0 ? undefined : Math.min(...later) };
-      const { jobs, isHeldBack } = await claimInTurns(orderTurns(candidates, lastOwner), limit, inProgress);
+      const { jobs, isHeldBack } = await claimInTurns(
+        orderTurns(candidates, lastOwner),
+        hasCancelled,
+        limit,
+        inProgress,
+      );
       lastOwner = jobs.at(-1)?.owner ?? lastOwner;
       if (isHeldBack) later.push(at + countIntervalMs);
       return { jobs, nextAt: later.length === 0 ? undefined : Math.min(...later) };

@@ -10,7 +10,7 @@ import { listSubmissionsToCancel, postponeJob } from '../../store/jobs/job-queue
 import { findJob, type JobRecord } from '../../store/jobs/jobs.ts';
 import { inActiveSpan, inSpanOf } from '../../tracing/tracing.ts';
 import { idleIntervalMs, type Loop, startLoop } from '../loop.ts';
-import { advanceJob, releaseJobs } from './advance-job.ts';
+import { advanceJob, endWithoutUsage, releaseJobs } from './advance-job.ts';
 import { createJobClaims } from './claim-jobs.ts';
 import { createDispatchFailures } from './dispatch-failures.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
@@ -134,7 +134,7 @@ async function dispatch(
  * Returns whether the engine has it.
  */
 async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, attempt: Attempt): Promise<boolean> {
-  const { db, lease, system, now, log } = deps;
+  const { db, system, log } = deps;
   let engineRef: string | null;
   try {
     engineRef = await findOrSubmit(deps, job, attempt);
@@ -149,8 +149,7 @@ async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, attempt: Attem
     await endUnsubmitted(deps, job, outcome, `${reason} before it began`);
     return false;
   }
-  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return true;
-  deps.publish(job.owner);
+  if (!(await advanceJob(deps, job, { next: { state: 'queued' }, engineRef }))) return true;
   await removeZip(deps, job);
   log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
   attempt.release(engineRef);
@@ -249,11 +248,9 @@ function isRejection(error: unknown): error is BursarError {
 
 /** Ends a job that the engine does not have. Nothing of it ran, so its files are removed and nothing is charged. */
 async function endUnsubmitted(deps: LeasedSystemDeps, job: JobRecord, outcome: Outcome, reason: string): Promise<void> {
-  const { lease, system, now, log } = deps;
-  const end = { outcome, reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
-  const next = { state: 'ended', ...end, endedAt: now() } as const;
-  if (!(await advanceJob(lease, job, system, { next, now: now() }))) return;
-  deps.publish(job.owner);
+  const { system, now, log } = deps;
+  const next = { state: 'ended', ...endWithoutUsage(outcome, reason), endedAt: now() } as const;
+  if (!(await advanceJob(deps, job, { next }))) return;
   deps.removeFiles(system.name, job.jobId);
   await removeZip(deps, job);
   log.info({ hpc: system.name, jobId: job.jobId, outcome, reason }, 'job ended before submission');

@@ -23,22 +23,12 @@ const maxMeasuredFactor = 10;
 /** How long an uncertain end waits for the record or the report of the real end. */
 const maxRecordDelayMs = 60_000;
 
-export interface JobEnds {
-  /**
-   * Stores the ends of jobs, unless that is in progress already. Returns the ids of the jobs whose ends it stored. Never
-   * throws. A poll must not wait for it.
-   */
-  store(ends: readonly FinishedObservation[]): Promise<string[]>;
-  /** Waits for the ends that are being stored. */
-  stop(): Promise<void>;
-}
-
 /**
  * Stores the ends of jobs: the outcome, the charge and the size of the files. This runs beside the polls of the watcher,
  * because reading the files of one job can take long: its end must not delay the ends of other jobs. An end that cannot
  * be stored is reported by the engine again, and stored after a later poll.
  */
-export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): JobEnds {
+export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void) {
   const { engine, system, workspaces, log } = deps;
   const slots = createSlots({ total: concurrency });
   const stopping = new AbortController();
@@ -105,7 +95,11 @@ export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): J
   }
 
   return {
-    async store(ends) {
+    /**
+     * Stores the ends of jobs, unless that is in progress already. Returns the ids of the jobs whose ends it stored. Never
+     * throws. A poll must not wait for it.
+     */
+    async store(ends: readonly FinishedObservation[]): Promise<string[]> {
       const newEnds = ends.filter(({ jobId }) => !inProgress.has(jobId));
       if (newEnds.length === 0) return [];
       for (const { jobId } of newEnds) inProgress.add(jobId);
@@ -118,12 +112,15 @@ export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): J
       }
     },
 
-    async stop() {
+    /** Waits for the ends that are being stored. */
+    async stop(): Promise<void> {
       stopping.abort();
       await Promise.all(batches);
     },
   };
 }
+
+export type JobEnds = ReturnType<typeof createJobEnds>;
 
 /** Records the run of a job in the trace of its submission, with the times that the system reported. */
 function recordRun(
@@ -175,21 +172,14 @@ async function storeJobEnd(
   const maxEntries = system.limits.files * maxMeasuredFactor;
   const usage = (await workspaces.measure([job.jobId], signal, maxEntries)).get(job.jobId) ?? { bytes: 0, entries: 0 };
   const ended = applyFileLimit(next, usage, system.limits.files);
-  const { engineMessage } = observation;
-  const change = {
-    next: ended,
-    now: now(),
-    // A lower bound if there are more files.
-    spaceBytes: usage.bytes,
-    ...(engineMessage === undefined ? {} : { engineMessage }),
-  };
+  // The size is a lower bound if there are more files.
+  const change = { next: ended, spaceBytes: usage.bytes, engineMessage: observation.engineMessage };
   const attributes = { 'bursar.hpc': system.name, 'bursar.job_id': job.jobId, 'bursar.outcome': ended.outcome };
   const isStored = await inSpanOf(deps.tracing, job.traceParent, 'settle', attributes, () =>
-    advanceJob(lease, job, system, change),
+    advanceJob(deps, job, change),
   );
   if (!isStored) return 'unchanged';
   recordRun(deps, job, ended, attributes);
-  deps.publish(job.owner);
   const { outcome, reason } = ended;
   log.info({ hpc: system.name, jobId: job.jobId, state: ended.state, outcome, reason }, 'job state changed');
   return 'stored';

@@ -1,10 +1,11 @@
 import { toTimeLimitSeconds } from '../../domain/accounting/charge.ts';
 import { toJobEnd } from '../../domain/jobs/end-record.ts';
-import type { JobEnd, JobState } from '../../domain/jobs/job.ts';
+import type { JobState } from '../../domain/jobs/job.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { MissingJob } from '../../engines/engine.ts';
 import { findUnfinishedJobs, listJobsToCancel, requeueJob } from '../../store/jobs/job-queue.ts';
 import { findJob } from '../../store/jobs/jobs.ts';
+import { endWithoutUsage } from './advance-job.ts';
 import type { FinishedObservation } from './job-ends.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
@@ -18,28 +19,18 @@ interface MissingEntry {
   since: number;
   missedPolls: number;
   investigatedAt: number;
+  hasAlarm: boolean;
   /** Whether the system has certainly forgotten the job. */
   isForgotten: boolean;
   /** Whether a cancellation was requested at the last investigation; null before the first. */
   hadCancelRequest: boolean | null;
 }
 
-/** The end of a job that its system has forgotten. How long it ran is unknown, so nothing is charged. */
-const lostEnd = (outcome: 'node_failed' | 'lost', when: string): Omit<JobEnd, 'endedAt'> => ({
-  outcome,
-  reason: `the system lost the job ${when}, nothing is charged: submit it again`,
-  exitCode: null,
-  startedAt: null,
-  elapsedSeconds: 0,
-});
+/** The end of a job that its system has forgotten. How long it ran is unknown. */
+const lostEnd = (outcome: 'node_failed' | 'lost', when: string) =>
+  endWithoutUsage(outcome, `the system lost the job ${when}, nothing is charged: submit it again`);
 
-const cancelledEnd: Omit<JobEnd, 'endedAt'> = {
-  outcome: 'cancelled',
-  reason: 'cancelled before it started',
-  exitCode: null,
-  startedAt: null,
-  elapsedSeconds: 0,
-};
+const cancelledEnd = endWithoutUsage('cancelled', 'cancelled before it started');
 
 /**
  * Tracks jobs that the engine should have and does not report. Absence is not an end and changes no state; after the
@@ -51,7 +42,6 @@ const cancelledEnd: Omit<JobEnd, 'endedAt'> = {
 export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () => void) {
   const { db, lease, engine, system, workspaces, missingAlarmMs, metrics, now, log } = deps;
   const missing = new Map<string, MissingEntry>();
-  const alarmed = new Set<string>();
 
   async function investigate(
     refs: ReadonlyMap<string, string>,
@@ -108,9 +98,10 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
     return job !== undefined && missingMs >= missingAlarmMs + toTimeLimitSeconds(job.request.runtimeHours) * 1000;
   }
 
-  function raiseAlarm(jobId: string, { since }: MissingEntry): void {
-    if (now() - since < missingAlarmMs || alarmed.has(jobId)) return;
-    alarmed.add(jobId);
+  function raiseAlarm(jobId: string, entry: MissingEntry): void {
+    const { since } = entry;
+    if (now() - since < missingAlarmMs || entry.hasAlarm) return;
+    entry.hasAlarm = true;
     log.error({ hpc: system.name, jobId, since }, 'job not reported by its system for a long time');
   }
 
@@ -125,11 +116,7 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
       for (const { jobId } of observations) reported.add(jobId);
       const unreported = new Map<string, string>();
       for (const [jobId, ref] of expected) if (!reported.has(jobId)) unreported.set(jobId, ref);
-      for (const jobId of missing.keys()) {
-        if (unreported.has(jobId)) continue;
-        missing.delete(jobId);
-        alarmed.delete(jobId);
-      }
+      for (const jobId of missing.keys()) if (!unreported.has(jobId)) missing.delete(jobId);
       const jobsToCancel = new Set(unreported.size > 0 ? await listJobsToCancel(db, system.name) : []);
       const toInvestigate = new Map<string, string>();
       for (const [jobId, ref] of unreported) {
@@ -137,6 +124,7 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
           since: now(),
           missedPolls: 0,
           investigatedAt: 0,
+          hasAlarm: false,
           isForgotten: false,
           hadCancelRequest: null,
         };
@@ -148,7 +136,8 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
         if (isAlreadyInvestigated && now() - entry.investigatedAt < reinvestigateMs) continue;
         toInvestigate.set(jobId, ref);
       }
-      metrics.setGauge('bursar_jobs_missing', { hpc: system.name }, alarmed.size);
+      const alarms = missing.values().filter(({ hasAlarm }) => hasAlarm);
+      metrics.setGauge('bursar_jobs_missing', { hpc: system.name }, alarms.toArray().length);
       return toInvestigate.size > 0 ? await investigate(toInvestigate, jobsToCancel, signal) : [];
     },
   };

@@ -16,7 +16,7 @@ const maxPollFraction = 0.1;
 
 /**
  * Time between the starts of two polls of an engine. The interval is short while jobs change, grows while nothing changes,
- * and backs off while the controller is slow or down. The fastest recent poll is taken as the speed of the controller: a
+ * and backs off while the controller is slow or down. The fastest recent poll shows the speed of the controller: a
  * slower one may only show that this process was busy.
  */
 export function pollInterval(history: PollHistory): number {
@@ -31,26 +31,11 @@ export function pollInterval(history: PollHistory): number {
 /** The delay after a poll is at least this fraction of the interval. */
 const minDelayFraction = 0.25;
 
-export interface PollTiming {
-  /** Time since the poll was due: how late it started, plus its duration. */
-  sinceDueMs: number;
-  /** Delay that earlier polls could not make up for. */
-  lagMs: number;
-  consecutiveFailures: number;
-}
-
 /**
- * Delay after a poll, chosen so that polls start one interval apart however late this one started and however long it
- * took: the load on the controller does not depend on how busy this process is. Lag that one shorter delay cannot make up
- * for is carried over, but at most one interval of it, so that a long stall is not followed by a burst of polls. After a
- * failure the delay is the whole interval and the lag is dropped.
+ * Delay after a poll, chosen so that polls start one interval apart however late this one started and however long it took: the
+ * load on the controller does not depend on how busy this process is. `sinceDueMs` is the time since the poll was due. After a
+ * failure the delay is the whole interval.
  */
-export function delayAfterPoll(
-  intervalMs: number,
-  { sinceDueMs, lagMs, consecutiveFailures }: PollTiming,
-): { delayMs: number; lagMs: number } {
-  if (consecutiveFailures > 0) return { delayMs: intervalMs, lagMs: 0 };
-  const behindMs = sinceDueMs + lagMs;
-  const delayMs = Math.max(intervalMs * minDelayFraction, intervalMs - behindMs);
-  return { delayMs, lagMs: Math.min(intervalMs, delayMs + behindMs - intervalMs) };
+export function delayAfterPoll(intervalMs: number, sinceDueMs: number, consecutiveFailures: number): number {
+  return consecutiveFailures > 0 ? intervalMs : Math.max(intervalMs * minDelayFraction, intervalMs - sinceDueMs);
 }

@@ -1,6 +1,7 @@
 import { ensureSystem, updateSystem } from '../../store/systems/systems.ts';
 import { startCleanup } from '../cleanup.ts';
-import { type HeldLease, holdLease, type LeaseDeps, type Stoppable } from '../hold-lease.ts';
+import { type HeldLease, holdLease, type LeaseDeps } from '../hold-lease.ts';
+import type { Loop } from '../loop.ts';
 import { startUsageMonitor } from '../usage-monitor.ts';
 import { startCanceller } from './canceller.ts';
 import { startDispatcher } from './dispatcher.ts';
@@ -8,16 +9,9 @@ import { fencedEngine } from './fenced-engine.ts';
 import type { LeasedSystemDeps, SystemDeps } from './system-deps.ts';
 import { startWatcher } from './watcher.ts';
 
-export interface SystemWorkers {
-  /** Makes the dispatcher and the canceller of a system poll now, if this process holds its lease. */
-  wake(hpc: string): void;
-  /** Aborts work in progress, waits for its end for a limited time, and releases the leases. Running jobs keep running. */
-  stop(): Promise<void>;
-}
-
 /** For each system, waits for its lease and then runs a dispatcher, a watcher and a canceller. */
-export async function startSystemWorkers(systems: readonly SystemDeps[], leaseDeps: LeaseDeps): Promise<SystemWorkers> {
-  const running = new Map<string, RunningWorkers>();
+export async function startSystemWorkers(systems: readonly SystemDeps[], leaseDeps: LeaseDeps) {
+  const running = new Map<string, Loop>();
   for (const { db, system, now } of systems) await ensureSystem(db, system.name, now());
   const heldLeases = systems.map((systemDeps) =>
     holdLease(leaseDeps, `system ${systemDeps.system.name}`, async (lease, signal) => {
@@ -27,18 +21,16 @@ export async function startSystemWorkers(systems: readonly SystemDeps[], leaseDe
     }),
   );
   return {
-    wake: (hpc) => running.get(hpc)?.wake(),
-    async stop() {
+    /** Makes the dispatcher and the canceller of a system poll now, if this process holds its lease. */
+    wake: (hpc: string) => running.get(hpc)?.wake(),
+    /** Aborts work in progress, waits for its end for a limited time, and releases the leases. Running jobs keep running. */
+    async stop(): Promise<void> {
       await Promise.all(heldLeases.map((lease) => lease.stop()));
     },
   };
 }
 
-interface RunningWorkers extends Stoppable {
-  wake(): void;
-}
-
-async function startWorkers(systemDeps: SystemDeps, lease: HeldLease, signal: AbortSignal): Promise<RunningWorkers> {
+async function startWorkers(systemDeps: SystemDeps, lease: HeldLease, signal: AbortSignal): Promise<Loop> {
   const deps: LeasedSystemDeps = { ...systemDeps, lease, engine: fencedEngine(systemDeps.createEngine(), lease) };
   await openEngine(deps, signal);
   // Watcher and dispatcher wake each other. The watcher is created first, so its callback refers to the later variable.

@@ -3,16 +3,7 @@ import type { Observation } from '../../domain/jobs/transition.ts';
 import type { FinishedObservation } from './job-ends.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
-type RunningObservation = Extract<Observation, { kind: 'running' }>;
-
 const checkIntervalMs = 15_000;
-
-export interface UnreportedEnds {
-  /** Starts a check of the running jobs, if one is due, and returns at once. Never throws. */
-  check(observations: readonly Observation[]): void;
-  /** Aborts a check, and waits for its end. */
-  stop(): Promise<void>;
-}
 
 /**
  * Finds jobs that have written their end record although their system reports them as running: a controller that was
@@ -22,13 +13,13 @@ export interface UnreportedEnds {
 export function createUnreportedEnds(
   { engine, system, workspaces, now, log }: LeasedSystemDeps,
   storeEnds: (ends: FinishedObservation[]) => Promise<string[]>,
-): UnreportedEnds {
+) {
   const stopping = new AbortController();
   let recorded = new Map<string, RecordedEnd>();
   let lastCheckAt = now();
   let inProgress: Promise<void> | null = null;
 
-  async function findEnds(running: readonly RunningObservation[]): Promise<void> {
+  async function findEnds(running: readonly Extract<Observation, { kind: 'running' }>[]): Promise<void> {
     const paths = new Map(running.map(({ jobId }) => [jobId, workspaces.pathsOf(jobId)]));
     const records = new Map<string, RecordedEnd>();
     for (const [jobId, record] of await engine.readEndRecords(paths, stopping.signal))
@@ -50,12 +41,11 @@ export function createUnreportedEnds(
   }
 
   return {
-    check(observations) {
+    /** Starts a check of the running jobs, if one is due, and returns at once. Never throws. */
+    check(observations: readonly Observation[]): void {
       if (inProgress !== null || now() - lastCheckAt < checkIntervalMs) return;
       lastCheckAt = now();
-      const running = observations.filter(
-        (observation) => observation.kind === 'running' && observation.isEnding !== true,
-      ) as RunningObservation[];
+      const running = observations.filter((item) => item.kind === 'running').filter((item) => item.isEnding !== true);
       inProgress = findEnds(running)
         .catch((error) => {
           if (!stopping.signal.aborted) log.warn({ err: error, hpc: system.name }, 'end records not read, will retry');
@@ -65,7 +55,8 @@ export function createUnreportedEnds(
         });
     },
 
-    async stop() {
+    /** Aborts a check, and waits for its end. */
+    async stop(): Promise<void> {
       stopping.abort();
       await inProgress;
     },

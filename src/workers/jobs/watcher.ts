@@ -35,7 +35,6 @@ export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Lo
   let known = new Map<string, UnfinishedJob>();
   let expected = new Map<string, string>();
   let fullScanAt = Number.NEGATIVE_INFINITY;
-  let lagMs = 0;
   let consecutiveFailures = 0;
   let lastSuccessAt = now();
   let lastChangeAt = now();
@@ -89,10 +88,7 @@ export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Lo
       const unchangedMs = now() - lastChangeAt;
       const limits = { minMs: minPollMs, maxMs: maxPollMs };
       const intervalMs = pollInterval({ ...limits, jobCount, unchangedMs, consecutiveFailures, recentPollMs });
-      const sinceDueMs = performance.now() - dueAt;
-      const delay = delayAfterPoll(intervalMs, { sinceDueMs, lagMs, consecutiveFailures });
-      lagMs = delay.lagMs;
-      return delay.delayMs;
+      return delayAfterPoll(intervalMs, performance.now() - dueAt, consecutiveFailures);
     } catch (error) {
       log.error({ err: error, hpc: system.name }, 'watcher failed, will retry');
       return minPollMs;
@@ -202,14 +198,11 @@ async function applyObservations(
 
 /** Stores that a job waits or runs. Returns whether its state has changed. */
 async function storeState(deps: LeasedSystemDeps, observation: Observation): Promise<boolean> {
-  const { db, lease, system, now, log } = deps;
+  const { db, system, log } = deps;
   const job = await findJob(db, observation.jobId);
   const next = job && transition(job.status, observation, job.cancelRequestedBy);
   if (!next) return false;
-  const { engineMessage } = observation;
-  const change = { next, now: now(), ...(engineMessage === undefined ? {} : { engineMessage }) };
-  if (!(await advanceJob(lease, job, system, change))) return false;
-  deps.publish(job.owner);
+  if (!(await advanceJob(deps, job, { next, engineMessage: observation.engineMessage }))) return false;
   log.info({ hpc: system.name, jobId: job.jobId, state: next.state }, 'job state changed');
   return true;
 }

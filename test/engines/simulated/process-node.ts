@@ -6,7 +6,7 @@ import type { RunningProcess } from '../../../src/shell/process.ts';
 import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
 
 /** A process of tests has several hundred megabytes: its own forks would take up to a tenth of its CPU time. */
-const spawnClient = createSpawnClient();
+const startByServer = createSpawnClient();
 
 /** Runs a program in a folder, with its output in two files. The shell stays, because its exit code tells a signal. */
 const script = 'cd "$1"; stdout=$2 stderr=$3; shift 3; "$@" >>"$stdout" 2>>"$stderr"';
@@ -33,7 +33,7 @@ export function startProcess(job: EngineJob): Program {
     const { stdout, stderr } = job.workspace;
     const environment = { PATH: path, HOME: directory, LANG: 'C.UTF-8', BURSAR_JOB_ID: job.jobId };
     const argv = ['/bin/sh', '-c', script, 'sh', directory, stdout, stderr, command.program, ...command.args];
-    child = await spawnClient.startProcess(argv, { label: job.jobId, environment }, undefined);
+    child = await startByServer(argv, { label: job.jobId, environment }, undefined);
     // Nothing comes out of them, but their end is awaited.
     for (const output of [child.stdout, child.stderr]) output.resume();
     if (isStopped) child.kill();

@@ -35,7 +35,7 @@ function engineWithOneId() {
     const [program = 'bash', ...args] = argv.slice(5);
     state.commands.push(program === 'scontrol' ? `${program} ${args.join(' ')}` : program);
     if (program === 'sbatch') state.now += state.sbatchMs;
-    const outputs = { squeue: state.queue, sbatch: '7\n', scontrol: config, bash: '0 never_started\n' };
+    const outputs = { squeue: state.queue, sbatch: '7\n', scontrol: config, bash: 'never_started\n' };
     return { code: 0, stdout: outputs[program as keyof typeof outputs], stderr: '' };
   };
   const options = { commandTimeoutMs: 1000, onCommand: () => undefined, accounting: 'none', isolation: null } as const;
@@ -158,7 +158,7 @@ test('a job counts as recently seen only if it was the job with that id', async 
   const workspace = { directory: '/w/files', stdout: '/w/out', stderr: '/w/err' };
   inspector.recordQueue(read(pending(7, two)));
   const missing = { ref: '7', workspace, acceptedAt: now - hourMs };
-  outputs.bash = '0 never_started\n1 never_started\n';
+  outputs.bash = 'never_started\nnever_started\n';
   now += 60_000;
   const statuses = await inspector.inspect(new Map([one, two].map((jobId) => [jobId, missing])), neverAborted);
   assert.deepEqual(

@@ -18,7 +18,7 @@ let zip: Zip;
 before(async () => {
   fixture = await openAccountingFixture({
     timeSeconds: 1_000_000,
-    tuning: { retentionIntervalMs: 200 },
+    tuning: { expiryIntervalMs: 200 },
   });
   me = await fixture.user('7');
   zip = await createZip({ 'run.sh': 'echo once\n' });

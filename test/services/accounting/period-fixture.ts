@@ -20,7 +20,7 @@ export type PeriodFixture = Awaited<ReturnType<typeof openPeriodFixture>>;
 
 /** A server whose worker checks every 0.1 s whether a period has ended. `close` verifies the ledger first. */
 export async function openPeriodFixture() {
-  const fixture: AccountingFixture = await openAccountingFixture({ tuning: { periodIntervalMs: 100 } });
+  const fixture: AccountingFixture = await openAccountingFixture({ tuning: { expiryIntervalMs: 100 } });
   const { admin } = fixture;
   let projectCount = 0;
 

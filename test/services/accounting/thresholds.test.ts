@@ -29,7 +29,7 @@ let fixture: AccountingFixture;
 let admin: Caller;
 
 before(async () => {
-  fixture = await openAccountingFixture({ tuning: { periodIntervalMs: 100 } });
+  fixture = await openAccountingFixture({ tuning: { expiryIntervalMs: 100 } });
   admin = fixture.admin;
 });
 after(async () => {
@@ -194,14 +194,14 @@ describe('the notice of the end of a period', () => {
     const { status, text } = await postAsAdmin(admin, `/admin/grants/${project}/periods/`, request);
     assert.equal(status, 201, text);
   };
-  /** Waits until the period worker has run twice: it has sent notices for two periods, created one after the other. */
+  /** Waits until the expiry worker has run twice: it has sent notices for two periods, created one after the other. */
   const waitForPeriodWorker = async () => {
     const name = `run_${runCount++}`;
     const project = await createProject(admin, name, ['302521'], { timeSeconds: 1 });
     for (const days of [1, 2]) {
       await createPeriod(project, { starts: inDays(days) });
       // The period before it ends at this start, which is within the notice period.
-      await until('the period worker has run', async () =>
+      await until('the expiry worker has run', async () =>
         (await listQuotaEvents(project, 'quota.expiring')).length === days ? true : undefined,
       );
     }

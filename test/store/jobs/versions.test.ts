@@ -64,8 +64,10 @@ describe("the version of a user's jobs", () => {
       assertValid: () => undefined,
       transaction: <T>(work: (tx: Tx) => Promise<T>) => inTransaction(db, work),
     };
-    const advance = async (next: Parameters<typeof advanceJob>[3]['next']) =>
-      assert.ok(await advanceJob(lease, await readJob('V-1'), system, { next, now: 3 }));
+    const advance = async (next: Parameters<typeof advanceJob>[2]['next']) =>
+      assert.ok(
+        await advanceJob({ lease, system, publish: () => undefined, now: () => 3 }, await readJob('V-1'), { next }),
+      );
     const steps: [name: string, run: () => Promise<unknown>][] = [
       ['accepted', () => submit('V-1')],
       ['queued', () => advance({ state: 'queued' })],

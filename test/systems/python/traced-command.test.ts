@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts';
 
 test('the spawn server is not replaced because of a killed command that does not end, as one that waits for a file system', async () => {
   // Only the wait for the killed command may replace the server, not a busy machine.
-  const { startProcess } = createSpawnClient({ maxResponseMs: 600_000 });
+  const startProcess = createSpawnClient({ maxResponseMs: 600_000 });
   const shell = createLocalShell({ environment: {}, startProcess });
   const sh = (text: string, overrides = {}) => shell.run(['sh', '-c', text], generousLimits(overrides));
   const readServerPid = async () => Number((await sh('echo $PPID')).stdout);

@@ -8,7 +8,7 @@ shellContract('ssh shell', async () => {
   const shell = createSshShell({
     ...sshd.options,
     environment: { [variable.name]: variable.value },
-    startProcess: createSpawnClient().startProcess,
+    startProcess: createSpawnClient(),
   });
   return {
     shell,

@@ -17,10 +17,10 @@ import { findAccounts } from '../../../src/store/ledger/accounts.ts';
 import { placeHold, settle } from '../../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId } from '../../../src/store/ledger/periods.ts';
 import { startCleanup } from '../../../src/workers/cleanup.ts';
+import { startExpiryWorker } from '../../../src/workers/expiry-worker.ts';
 import type { HeldLease } from '../../../src/workers/hold-lease.ts';
 import type { SystemDeps } from '../../../src/workers/jobs/system-deps.ts';
 import type { Logger } from '../../../src/workers/loop.ts';
-import { startRetentionWorker } from '../../../src/workers/retention-worker.ts';
 import { hostileLimits } from '../../files/zip/hostile-zips.ts';
 import { notAborted } from '../../support/signals.ts';
 import { startSshd } from '../../support/sshd.ts';
@@ -63,11 +63,12 @@ test('a worker that has lost its lease notifies nobody and deletes nothing', asy
   const lost = new BursarError('lease_lost', 'The lease has expired.', { transient: true });
   try {
     await insertEndedJob(db);
-    const worker = startRetentionWorker({
+    const worker = startExpiryWorker({
       lease: { assertValid: () => assert.fail(lost), transaction: () => Promise.reject(lost) },
       db,
       retentionDays: () => 1,
       noticeDays: 0,
+      eventRetentionDays: 1000,
       intervalMs: 1,
       deleteJob: async () => assert.fail('the job was deleted'),
       publish: () => assert.fail('the owner was notified'),
@@ -107,11 +108,12 @@ test('deletes expired jobs while their ssh host is down, and their files once th
       ...{ db, workspaces, spool: createSpool(join(database.folder, 'spool')), staleMs: 1, log },
       system: systems.get('sys'),
     } as Partial<SystemDeps> as SystemDeps);
-    const worker = startRetentionWorker({
+    const worker = startExpiryWorker({
       lease,
       db,
       retentionDays: () => 1,
       noticeDays: 0,
+      eventRetentionDays: 1000,
       intervalMs: 50,
       deleteJob: (job) => deleteFiles(deps, job, { actor: 'bursar', reason: 'retention period is over' }),
       publish: () => undefined,

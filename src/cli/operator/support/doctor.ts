@@ -103,7 +103,7 @@ async function checkSystem(
   const { ssh } = settings.engine;
   const needsDataFolder = scheduler !== undefined && ssh === undefined;
   const dataFolder = needsDataFolder ? resolve(config.data) : folder;
-  const options = { settings, dataFolder, isolation, protectedFiles: [], spawnClient: createSpawnClient() };
+  const options = { settings, dataFolder, isolation, protectedFiles: [], startProcess: createSpawnClient() };
   const backend = createSystemBackend(name, options, { increment: () => undefined, observe: () => undefined }, null);
   const { shell, workspaces, siteOptions } = backend;
   const engine = backend.createEngine();

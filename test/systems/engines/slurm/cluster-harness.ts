@@ -36,7 +36,7 @@ interface UsableCluster {
 }
 
 /** As in a server. */
-export const { startProcess } = createSpawnClient();
+export const startProcess = createSpawnClient();
 
 /** Creates an engine for a cluster, which it stops in the end. */
 export function createSlurmHarness<Cluster extends UsableCluster>(
