@@ -35,7 +35,7 @@ export interface Spool {
    * Failures: `too_large` as soon as the body exceeds the limit, `invalid_body` if it ends prematurely, `timeout` if its
    * sender pauses for too long.
    */
-  receive(body: UploadBody, options: { maxBytes: number; onProgress?(): void }): Promise<Upload>;
+  receive(body: UploadBody, options: { maxBytes: number }): Promise<Upload>;
 
   /**
    * Moves the file of an upload to the job. After success the zip survives a crash of the machine. After a failure
@@ -82,7 +82,7 @@ export function createSpool(
       for (const name of await listNames(incoming, olderThanMs)) await rm(join(incoming, name), { force: true });
     },
 
-    async receive(body, { maxBytes, onProgress }) {
+    async receive(body, { maxBytes }) {
       // A stream can fail before its first read or after a rejection. An unhandled 'error' event ends the process.
       if (body instanceof Readable) body.on('error', () => undefined);
       const hash = createHash('sha256');
@@ -95,7 +95,6 @@ export function createSpool(
           if (bytes > maxBytes) throw tooLarge(bytes, maxBytes);
           hash.update(chunk);
           await buffer.append(chunk);
-          onProgress?.();
         }
         return { content: await buffer.finish(), bytes, sha256: hash.digest('hex') };
       } catch (error) {

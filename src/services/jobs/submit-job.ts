@@ -24,7 +24,14 @@ import { insertJob, lockJobsVersion, type NewJob } from '../../store/jobs/jobs.t
 import type { Amounts } from '../../store/ledger/accounts.ts';
 import { placeHold } from '../../store/ledger/ledger.ts';
 import type { Topic } from '../events/event-feed.ts';
-import { type AbandonedClaims, claimKey, type IdempotentRequest, type KeyClaim, keyReused } from '../idempotency.ts';
+import {
+  type AbandonedClaims,
+  claimKey,
+  extensionMs,
+  type IdempotentRequest,
+  type KeyClaim,
+  keyReused,
+} from '../idempotency.ts';
 import type { PathScope } from '../scope.ts';
 import {
   findJobLimitError,
@@ -45,8 +52,6 @@ export interface SubmissionDeps extends SubmissionTargetDeps {
   /** Called when a job of the system may have been stored, so that the dispatcher polls at once. */
   wakeDispatcher(hpc: string): void;
 }
-
-const claimExtensionMs = 10_000;
 
 export interface Submission {
   userId: string;
@@ -79,11 +84,15 @@ export async function submitJob(deps: SubmissionDeps, submission: Submission): P
     await requireSameBody(deps, result.earlier, body);
     return result.earlier.response;
   }
+  const { claim } = result;
+  const timer = setInterval(claim.extend, extensionMs);
   try {
-    return await acceptJob(deps, submission, result.claim);
+    return await acceptJob(deps, submission, claim);
   } catch (error) {
-    await result.claim.release();
+    await claim.release();
     throw error;
+  } finally {
+    clearInterval(timer);
   }
 }
 
@@ -111,15 +120,15 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   requireWithinJobLimits(target, toNextCounts(target.accounts));
 
   requireAllowedSize(declaredBytes, deps.maxBodyBytes);
-  const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes, onProgress: () => claim?.extend() });
+  const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes });
   const { system } = target;
   try {
     // An empty body is a job without input files.
     const zip = upload.bytes === 0 ? null : upload.content;
     const findScriptError = (text: string, hasMore: boolean) =>
       system.commandLanguage.findDirectiveError(text, request, hasMore);
-    const checking = deps.checkInput(request, zip, request.command.kind === 'script' ? findScriptError : null);
-    const { unpackedBytes, startFolder } = await (claim === null ? checking : extendUntil(claim, checking));
+    const isScript = request.command.kind === 'script';
+    const { unpackedBytes, startFolder } = await deps.checkInput(request, zip, isScript ? findScriptError : null);
     const jobId = formatJobId(system, request.tool, randomUUID());
     try {
       const input = zip && (await storeInput(deps.spool, upload, unpackedBytes, jobId));
@@ -147,16 +156,6 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
     }
   } finally {
     await deps.spool.discard(upload);
-  }
-}
-
-/** A large zip may wait for its check for longer than a claim lasts. */
-async function extendUntil<T>(claim: KeyClaim, work: Promise<T>): Promise<T> {
-  const timer = setInterval(claim.extend, claimExtensionMs);
-  try {
-    return await work;
-  } finally {
-    clearInterval(timer);
   }
 }
 
