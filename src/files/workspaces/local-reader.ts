@@ -2,8 +2,8 @@ import { type BigIntStats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { requireJobId } from '../safe-paths.ts';
-import { streamRange } from './file-streams.ts';
-import { countLinks, createHardLinkCheck, hasOnlyInnerLinks, type LinkedFile } from './hard-links.ts';
+import { streamRange, streamUpTo } from './file-streams.ts';
+import { createHardLinkCheck, hasOnlyInnerLinks, type LinkedFile } from './hard-links.ts';
 import { type FileName, openFolder, openRegularFile } from './safe-open.ts';
 import { type WalkedEntry, walkFolder } from './walk-folder.ts';
 import { clampTimeMs, fileNotFound, limitEntries, type WorkspaceReader } from './workspace-reader.ts';
@@ -40,7 +40,7 @@ export function createLocalReader(
 
   /** For many files: the workspace is read once. */
   const createLinkChecks = (workspace: string, signal: AbortSignal) =>
-    createLinkCheck(createHardLinkCheck(() => countLinks(listLinkedFiles(workspace, signal))));
+    createLinkCheck(createHardLinkCheck(() => listLinkedFiles(workspace, signal)));
 
   async function openInWorkspace(workspace: string, path: readonly FileName[], signal: AbortSignal) {
     const folder = await openFolder(workspace, path.slice(0, -1));
@@ -63,7 +63,7 @@ export function createLocalReader(
 
   async function openContent({ folder, name }: WalkedEntry, mayOpen: LinkCheck) {
     const file = await openRegularFile(folder, name, mayOpen);
-    return file && streamRange(file.handle, 0, Number(file.stats.size), false);
+    return file && (await streamUpTo(file.handle, 0, Number(file.stats.size)));
   }
 
   return {
@@ -93,7 +93,7 @@ export function createLocalReader(
         isVersionReliable: Date.now() - Number(stats.ctimeMs) > versionReliableAfterMs,
         read: async (start, length): Promise<Readable> => {
           isRead = true;
-          return streamRange(handle, start, length, true);
+          return await streamRange(handle, start, length);
         },
         close: async () => {
           if (!isRead) await handle.close();

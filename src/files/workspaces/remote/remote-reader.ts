@@ -5,7 +5,7 @@ import { createSlots } from '../../../domain/slots.ts';
 import type { Shell } from '../../../shell/shell.ts';
 import { requireJobId } from '../../safe-paths.ts';
 import { exactLength } from '../file-streams.ts';
-import { countLinks, createHardLinkCheck } from '../hard-links.ts';
+import { createHardLinkCheck } from '../hard-links.ts';
 import { clampTimeMs, fileNotFound, limitEntries, type WorkspaceReader } from '../workspace-reader.ts';
 import {
   archiveScript,
@@ -89,7 +89,7 @@ export function createRemoteReader(
     limitEntries(find(runQuery, findLinkedScript, folder, signal, user), maxEntries);
 
   const createLinkCheck = (jobId: string, signal: AbortSignal, user: string) =>
-    createHardLinkCheck(() => countLinks(findLinked(jobId, signal, user)));
+    createHardLinkCheck(() => findLinked(jobId, signal, user));
 
   /** A workspace that does not exist yet is empty. A missing folder inside a workspace is an error. */
   async function* emptyIfNoWorkspace<T>(entries: AsyncGenerator<T>, folder: readonly string[]): AsyncGenerator<T> {
