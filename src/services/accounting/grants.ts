@@ -19,13 +19,11 @@ import {
 } from '../../store/ledger/grants.ts';
 import { findCurrentPeriodId } from '../../store/ledger/periods.ts';
 import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
-import type { Topic } from '../events/event-feed.ts';
 import { type CommonDeps, type ProjectScope, requireProject } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { type GrantChange, insertGrantEvents } from './quota-events.ts';
 
-export interface GrantDeps extends CommonDeps {
-  userTopic: Pick<Topic, 'publish'>;
-}
+export type GrantDeps = CommonDeps & Pick<ServiceDeps, 'userTopic'>;
 
 /** Changes the grants of a project, and returns the changed accounts. Amounts are in the units of the API. */
 export async function changeGrants(deps: GrantDeps, scope: ProjectScope, change: GrantChange, request: AdminRequest) {

@@ -1,18 +1,16 @@
 import { BursarError } from '../../domain/errors.ts';
 import { allScopes } from '../../domain/identity/policy.ts';
 import { findTokenByHash, noLimit, storeTokenUse } from '../../store/identity/tokens.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import type { Caller } from './actor.ts';
 import type { Origin } from './apply-claims.ts';
 import { findOrCreateUser, type IdentityUserDeps } from './identity-user.ts';
 import type { Identity } from './oidc/claims.ts';
-import type { OidcVerifier } from './oidc/verifier.ts';
 import { RefusedAccess, userDisabled } from './refused-access.ts';
 import { requireSession, type SessionDeps } from './sessions.ts';
 import { hashToken } from './tokens.ts';
 
-export interface AuthenticationDeps extends IdentityUserDeps, SessionDeps {
-  oidc: OidcVerifier;
-}
+type AuthenticationDeps = IdentityUserDeps & SessionDeps & Pick<ServiceDeps, 'oidc'>;
 
 type Authenticated = Omit<Caller, 'tokenHash' | 'address' | 'requestId'>;
 

@@ -29,6 +29,8 @@ interface Feed {
   stop: AbortController;
 }
 
+export type LogFeeds = ReturnType<typeof createLogFeeds>;
+
 /**
  * Follows logs. One poller per log serves all its followers: fast while the log grows, and more and more slowly while it
  * does not. A follower that is behind reads by itself until it has caught up. The poller ends with the last follower.

@@ -1,24 +1,17 @@
 import type { Readable } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
-import type { Slots } from '../../domain/slots.ts';
 import { parseFilePath } from '../../files/safe-paths.ts';
 import { fileNotFound, type ListedFile, type OpenFile } from '../../files/workspaces/workspace-reader.ts';
 import type { Workspaces } from '../../files/workspaces/workspaces.ts';
 import { writeZip } from '../../files/zip/zip-writer.ts';
 import { findJobState, type JobRecord } from '../../store/jobs/jobs.ts';
-import type { ReadDeps } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { type JobPath, requireJob } from './find-job.ts';
 
 export type { ListedFile, OpenFile } from '../../files/workspaces/workspace-reader.ts';
 
-export interface FileDeps extends ReadDeps {
-  workspacesByHpc: ReadonlyMap<string, Workspaces>;
-}
-
-export interface OpenFileDeps extends FileDeps {
-  /** A few for each user and system. Finding the links of a file that has several may read the whole workspace. */
-  fileOpenings: Pick<Slots, 'run'>;
-}
+export type FileDeps = Pick<ServiceDeps, 'db' | 'systems' | 'workspacesByHpc'>;
+type OpenFileDeps = FileDeps & Pick<ServiceDeps, 'fileOpenings'>;
 
 /** A request for something that a job has produced. */
 export interface Reading extends JobPath {

@@ -16,23 +16,15 @@ import type { JobRequest } from '../../domain/jobs/job.ts';
 import { parsePayload } from '../../domain/jobs/payload.ts';
 import { formatJobId } from '../../domain/systems/system.ts';
 import type { Spool, Upload, UploadBody } from '../../files/spool/spool.ts';
-import type { CheckInput } from '../../files/zip/check-input.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
 import { findJobJson } from '../../store/jobs/job-lists.ts';
 import { insertJob, lockJobsVersion, type NewJob } from '../../store/jobs/jobs.ts';
 import type { Amounts } from '../../store/ledger/accounts.ts';
 import { placeHold } from '../../store/ledger/ledger.ts';
-import type { Topic } from '../events/event-feed.ts';
-import {
-  type AbandonedClaims,
-  claimKey,
-  extensionMs,
-  type IdempotentRequest,
-  type KeyClaim,
-  keyReused,
-} from '../idempotency.ts';
+import { claimKey, extensionMs, type IdempotentRequest, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { PathScope } from '../scope.ts';
+import type { ServiceDeps, UnfinishedJobs } from '../service-deps.ts';
 import {
   findJobLimitError,
   quoteFor,
@@ -40,18 +32,10 @@ import {
   requireSubmissionTarget,
   type SubmissionTarget,
   type SubmissionTargetDeps,
-  type UnfinishedJobs,
 } from './submission-target.ts';
 
-export interface SubmissionDeps extends SubmissionTargetDeps {
-  spool: Spool;
-  checkInput: CheckInput;
-  maxBodyBytes: number;
-  abandonedClaims: AbandonedClaims;
-  userTopic: Pick<Topic, 'publish'>;
-  /** Called when a job of the system may have been stored, so that the dispatcher polls at once. */
-  wakeDispatcher(hpc: string): void;
-}
+type SubmissionDeps = SubmissionTargetDeps &
+  Pick<ServiceDeps, 'spool' | 'checkInput' | 'maxBodyBytes' | 'abandonedClaims' | 'userTopic' | 'wakeDispatcher'>;
 
 export interface Submission {
   userId: string;
