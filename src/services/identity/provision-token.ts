@@ -9,7 +9,7 @@ import type { ServiceDeps } from '../service-deps.ts';
 import { type Actor, commandLineActor } from './actor.ts';
 import { automaticActor, enrolUser } from './enrolment.ts';
 import { createSignInLink } from './sign-in-links.ts';
-import { issueRecordedToken } from './tokens.ts';
+import { issueToken } from './tokens.ts';
 import { requireRoleDecidedHere } from './users.ts';
 
 type ProvisionDeps = Pick<ServiceDeps, 'db' | 'systems' | 'providers'>;
@@ -57,7 +57,7 @@ export async function provisionToken(
     if (isNew) await record('user.create', {});
     if (newRole !== undefined) await record('user.role', { role: newRole });
     const newToken = { userId, name, scopes, limit, expiresAt };
-    return (await issueRecordedToken(tx, newToken, { actor, details: why }, now)).token;
+    return (await issueToken(tx, newToken, { actor, details: why }, now)).token;
   });
 }
 
