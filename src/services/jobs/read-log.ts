@@ -28,11 +28,11 @@ const chunkBytes = 1024 * 1024;
 
 /** The log of a job that has not started or has written nothing is empty. */
 export async function openJobLog(deps: FileDeps & Pick<ServiceDeps, 'logFeeds'>, request: LogRequest): Promise<Log> {
-  const { user, jobId, stream, signal } = request;
+  const { jobId, stream, signal } = request;
   const job = await requireJob(deps, request);
   const workspaces = requireWorkspaces(deps, job);
   const source: LogSource = {
-    read: (range, readSignal) => workspaces.readLog(jobId, stream, range, readSignal, user),
+    read: (range, readSignal) => workspaces.readLog({ ...request, signal: readSignal }, stream, range),
     isComplete: async () => isTerminal((await findJobState(deps.db, job.id)) ?? 'deleted'),
     pollMs: workspaces.logPollMs,
   };

@@ -3,6 +3,7 @@ import { pipeline, type Readable } from 'node:stream';
 import type { Slots } from '../../../domain/slots.ts';
 import { type Shell, timeoutError, unavailableError } from '../../../shell/shell.ts';
 import { idleTimeout, type MinimumRate, minimumRate } from '../file-streams.ts';
+import type { WorkspaceReading } from '../workspace-reader.ts';
 
 /** The output of a script: its first line, and the rest as a stream. */
 export interface ScriptOutput {
@@ -29,8 +30,7 @@ export interface ScriptRunnerOptions {
 export type RunScript = (
   script: string,
   args: readonly string[],
-  signal: AbortSignal,
-  user: string,
+  reading: WorkspaceReading,
 ) => Promise<ScriptOutput | undefined>;
 
 /**
@@ -59,7 +59,7 @@ export function createScriptRunner(shell: Shell, options: ScriptRunnerOptions): 
     return undefined;
   }
 
-  return async (script, args, signal, user) => {
+  return async (script, args, { signal, user }) => {
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), timeoutMs);
     const anySignal = AbortSignal.any([signal, timeout.signal]);
