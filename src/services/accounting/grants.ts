@@ -7,7 +7,7 @@ import type { Resource } from '../../store/database/tables.ts';
 import { findMember } from '../../store/identity/members.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findJob } from '../../store/jobs/jobs.ts';
-import { type Account, type AccountSet, findAccounts, lockAccount } from '../../store/ledger/accounts.ts';
+import { findAccounts, lockAccount } from '../../store/ledger/accounts.ts';
 import {
   addGrant,
   ensurePool,
@@ -21,7 +21,7 @@ import { findCurrentPeriodId } from '../../store/ledger/periods.ts';
 import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
 import { type CommonDeps, type ProjectScope, requireProject } from '../scope.ts';
 import type { ServiceDeps } from '../service-deps.ts';
-import { type GrantChange, insertGrantEvents } from './quota-events.ts';
+import { type GrantChange, insertQuotaEvents, toQuotaChanges } from './quota-events.ts';
 
 export type GrantDeps = CommonDeps & Pick<ServiceDeps, 'userTopic'>;
 
@@ -34,7 +34,8 @@ export async function changeGrants(deps: GrantDeps, scope: ProjectScope, change:
   const notified = new Set<string>();
   const action = { ...request, name: `grant.${change.kind}`, subject, details: change };
   const accounts = await executeAdminAction(deps, action, async (tx, at) => {
-    for (const userId of await insertGrantEvents(tx, project, inLedgerUnits, at)) notified.add(userId);
+    const changes = await toQuotaChanges(tx, project, inLedgerUnits);
+    for (const userId of await insertQuotaEvents(tx, project, changes, change.reason, at)) notified.add(userId);
     return await changeGrant(tx, project, inLedgerUnits, request.actor.userId, at);
   });
   for (const userId of notified) deps.userTopic.publish(userId);
@@ -157,13 +158,13 @@ async function lockPoolAndCap(
   resource: Resource,
 ) {
   const member = await findMember(tx, user, project.id);
-  const accounts: AccountSet | undefined = await findAccounts(tx, project.id, period ?? 0, user);
+  const accounts = await findAccounts(tx, project.id, period ?? 0, user);
   if (member === undefined || accounts === undefined) {
     throw new BursarError('quota_unknown', `User ${user} has no quota in ${project.name}. Make them a member first.`);
   }
-  const [pool, cap]: [Account, Account] =
-    resource === 'time' ? [accounts.timePool, accounts.timeCap] : [accounts.spacePool, accounts.spaceCap];
-  return { pool: await lockAccount(tx, pool.id), cap: await lockAccount(tx, cap.id) };
+  const { timePool, timeCap, spacePool, spaceCap } = accounts;
+  const [pool, cap] = resource === 'time' ? [timePool.id, timeCap.id] : [spacePool.id, spaceCap.id];
+  return { pool: await lockAccount(tx, pool), cap: await lockAccount(tx, cap) };
 }
 
 async function ensureCurrentPool(tx: Tx, project: ProjectRecord, resource: Resource, now: number): Promise<number> {
