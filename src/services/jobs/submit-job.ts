@@ -11,11 +11,10 @@ import {
 import { countRequestedUnits, maxAffordableRuntimeHours } from '../../domain/accounting/charge.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
-import { formatBytes } from '../../domain/format-amount.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { parsePayload } from '../../domain/jobs/payload.ts';
 import { formatJobId } from '../../domain/systems/system.ts';
-import type { Spool, Upload, UploadBody } from '../../files/spool/spool.ts';
+import { type Spool, tooLarge, type Upload, type UploadBody } from '../../files/spool/spool.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
 import { findJobJson } from '../../store/jobs/job-lists.ts';
@@ -86,12 +85,6 @@ async function requireSameBody({ spool, maxBodyBytes }: SubmissionDeps, earlier:
   if (upload.sha256 !== earlier.bodySha256) throw keyReused();
 }
 
-function requireAllowedSize(declaredBytes: number | null, maxBytes: number): void {
-  if (declaredBytes === null || declaredBytes <= maxBytes) return;
-  const message = `The request body is larger than the limit of ${formatBytes(maxBytes)}. Send a smaller zip file.`;
-  throw new BursarError('too_large', message, { details: { maxBytes } });
-}
-
 /** Everything that the headers can decide is decided before the body is read. */
 async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: KeyClaim | null): Promise<string> {
   const { userId, scope, headers, body, declaredBytes, traceParent } = submission;
@@ -103,8 +96,9 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   if (refusal !== null) throw refusal;
   requireWithinJobLimits(target, toNextCounts(target.accounts));
 
-  requireAllowedSize(declaredBytes, deps.maxBodyBytes);
-  const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes });
+  const maxBytes = deps.maxBodyBytes;
+  if (declaredBytes !== null && declaredBytes > maxBytes) throw tooLarge({ maxBytes });
+  const upload = await deps.spool.receive(body, { maxBytes });
   const { system } = target;
   try {
     // An empty body is a job without input files.
