@@ -10,7 +10,7 @@ const fileShrank = () =>
 
 /**
  * Streams exactly these bytes of an open file, and closes the file with the stream. The stream fails if the file has become
- * shorter: the Content-Length has been sent by then, and the client would take the next response for the rest.
+ * shorter: the Content-Length has been sent by then, and the client would mistake the next response for the rest.
  */
 export async function streamRange(handle: FileHandle, start: number, length: number): Promise<Readable> {
   return pipeline(await streamUpTo(handle, start, length), exactLength(length), () => undefined);

@@ -46,10 +46,8 @@ export async function authenticate(
 
 function bearerToken(authorization: string | undefined): string {
   if (authorization === undefined || authorization.trim() === '') {
-    throw new BursarError(
-      'token_missing',
-      'Send the header "Authorization: Bearer <ACCESS_TOKEN>", or sign in at /sign-in/.',
-    );
+    const message = 'Send the header "Authorization: Bearer <ACCESS_TOKEN>", or sign in at /sign-in/.';
+    throw new BursarError('token_missing', message);
   }
   const [, token] = /^Bearer +([\w.~+/=-]+) *$/i.exec(authorization) ?? [];
   if (token === undefined) {
@@ -66,14 +64,11 @@ async function findByBursarToken(
   const record = await findTokenByHash(db, tokenHash);
   if (record === undefined) return undefined;
   const refused = (reason: string) => ({ cause: new RefusedAccess(reason, record.userId, record.id) });
-  if (record.revokedAt !== null) {
-    const message = 'This token has been revoked. Create another one at /me/tokens/, or sign in at /sign-in/.';
-    throw new BursarError('token_invalid', message, refused('a revoked token'));
-  }
-  if (record.expiresAt !== null && record.expiresAt <= now()) {
-    const message = 'This token has expired. Create another one at /me/tokens/, or sign in at /sign-in/.';
-    throw new BursarError('token_invalid', message, refused('an expired token'));
-  }
+  const advice = 'Create another one at /me/tokens/, or sign in at /sign-in/.';
+  if (record.revokedAt !== null)
+    throw new BursarError('token_invalid', `This token has been revoked. ${advice}`, refused('a revoked token'));
+  if (record.expiresAt !== null && record.expiresAt <= now())
+    throw new BursarError('token_invalid', `This token has expired. ${advice}`, refused('an expired token'));
   if (record.ownerDisabledAt !== null) throw userDisabled(record.userId, record.id);
   const { id: tokenId, userId, role, scopes, limit, expiresAt } = record;
   const day = new Date(now()).toISOString().slice(0, 'YYYY-MM-DD'.length);
@@ -93,11 +88,10 @@ async function findByIdentity(
   identity: Identity | undefined,
   origin: Origin,
 ): Promise<Authenticated> {
-  if (identity === undefined)
-    throw new BursarError(
-      'token_invalid',
-      'This token is unknown. Send one that was issued by Bursar or by its OpenID provider.',
-    );
+  if (identity === undefined) {
+    const message = 'This token is unknown. Send one that was issued by Bursar or by its OpenID provider.';
+    throw new BursarError('token_invalid', message);
+  }
   const { userId, role } = await findOrCreateUser(deps, identity, origin);
   return { userId, role, scopes: allScopes, tokenId: null, sessionId: null, limit: noLimit, validUntil: 0 };
 }

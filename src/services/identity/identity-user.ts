@@ -32,14 +32,8 @@ export async function findOrCreateUser(
     const isTaken = identity.userId !== null && (await userExists(tx, identity.userId));
     const existing = (await findIdentity(tx, identity))?.userId;
     const userId = existing ?? (await createUser(tx, identity, isTaken, now()));
-    const role = await applyClaims(
-      tx,
-      userId,
-      { ...identity, groupsHash, isNew: existing === undefined },
-      origin,
-      now(),
-    );
-    return { userId, role };
+    const claims = { ...identity, groupsHash, isNew: existing === undefined };
+    return { userId, role: await applyClaims(tx, userId, claims, origin, now()) };
   });
   if (record !== undefined) accessTopic.publish(user.userId);
   return user;
