@@ -7,7 +7,7 @@ import type { Resource } from '../../store/database/tables.ts';
 import { findMember } from '../../store/identity/members.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findJob } from '../../store/jobs/jobs.ts';
-import { findAccounts, lockAccount } from '../../store/ledger/accounts.ts';
+import { type ChangeDetails, findAccounts, lockAccount } from '../../store/ledger/accounts.ts';
 import {
   addGrant,
   ensurePool,
@@ -63,13 +63,17 @@ export async function changeGrant(tx: Tx, project: ProjectRecord, change: GrantC
   }
 }
 
-type Note = { actor: string; reason: string; at: number };
 type AmountChange = Extract<GrantChange, { kind: 'top_up' | 'withdraw' }>;
 
 const unallocated = 'the part of the pool that is not allocated to any member';
 
 /** Changes the part of the pool that is not allocated to any member. */
-async function changePool(tx: Tx, project: ProjectRecord, { kind, resource, amount }: AmountChange, note: Note) {
+async function changePool(
+  tx: Tx,
+  project: ProjectRecord,
+  { kind, resource, amount }: AmountChange,
+  note: ChangeDetails,
+) {
   const poolId = await ensureCurrentPool(tx, project, resource, note.at);
   if (kind === 'top_up') await addGrant(tx, poolId, amount, kind, note);
   else {
@@ -87,7 +91,7 @@ async function changeCap(
   project: ProjectRecord,
   user: string,
   { kind, resource, amount, source }: AmountChange,
-  note: Note,
+  note: ChangeDetails,
 ) {
   const period = await findCurrentPeriodId(tx, project.id, note.at);
   const { pool, cap } = await lockPoolAndCap(tx, project, period, user, resource);
@@ -115,7 +119,7 @@ async function transferGrant(
   tx: Tx,
   project: ProjectRecord,
   { from, to, resource, amount }: Extract<GrantChange, { kind: 'transfer' }>,
-  note: Note,
+  note: ChangeDetails,
 ) {
   if (from === to) throw new BursarError('conflict', 'A transfer needs two different users.');
   // Read once: the next period may begin meanwhile, and time must not move from one period to another.
@@ -133,7 +137,7 @@ async function refundJob(
   tx: Tx,
   project: ProjectRecord,
   { job_id: jobId, amount }: Extract<GrantChange, { kind: 'refund' }>,
-  note: Note,
+  note: ChangeDetails,
 ) {
   const job = await findJob(tx, jobId);
   if (job === undefined || job.project.id !== project.id) {

@@ -72,7 +72,7 @@ export async function openGrantPeriod(tx: Tx, project: ProjectRecord, period: Ne
   await addGrant(tx, await ensurePool(tx, project.id, 'time', periodId), reserveSeconds, 'grant', note);
   for (const { userId, status } of await listMembers(tx, project.id)) {
     const amount = status === 'active' ? memberSeconds : 0;
-    await createCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, amount, note);
+    await createCap(tx, { projectId: project.id, holder: userId, resource: 'time', periodId }, amount, note);
   }
   return { id: periodId, startsAt, endsAt };
 }

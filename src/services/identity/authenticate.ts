@@ -16,11 +16,9 @@ type Authenticated = Omit<Caller, 'tokenHash' | 'address' | 'requestId'>;
 
 /** The credentials of a request, and its origin. */
 export interface Credentials {
-  /** The value of the Authorization header. */
   authorization: string | undefined;
   /** The secret in the session cookie. It counts only without an Authorization header. */
   session?: string | undefined;
-  /** The IP address of the client. */
   address: string;
   /** The same request was authenticated before: it does not count as a new use of a session. */
   isRepeated?: boolean;

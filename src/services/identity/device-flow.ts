@@ -19,7 +19,6 @@ import { createSecret, hashToken, hasRoomForToken, issueRequestedToken, tooManyT
 
 export type DeviceDeps = Pick<ServiceDeps, 'db' | 'tokens' | 'now'>;
 
-/** The request of a program for a token. */
 export interface DeviceAuthorizationRequest {
   clientName: string;
   scopes: ReadonlySet<TokenScope>;
