@@ -1,8 +1,8 @@
 import { userScopes } from '../src/domain/identity/policy.ts';
 import { createSlots } from '../src/domain/slots.ts';
 import { enrolUser } from '../src/services/identity/enrolment.ts';
-import { issueToken } from '../src/services/identity/tokens.ts';
 import { withDatabase } from '../test/support/database.ts';
+import { storeToken } from '../test/support/tokens.ts';
 import type { BenchServer } from './bursar.ts';
 
 export interface Reader {
@@ -15,11 +15,8 @@ export async function createReaders({ data }: BenchServer, count: number): Promi
   return await withDatabase(data, async (db) => {
     const create = async (userId: string): Promise<Reader> => {
       await enrolUser(db, userId, 'user', Date.now());
-      const { token } = await issueToken(
-        db,
-        { userId, name: 'bench', scopes: userScopes, expiresAt: null },
-        Date.now(),
-      );
+      const newToken = { userId, name: 'bench', scopes: userScopes, expiresAt: null };
+      const { token } = await storeToken(db, newToken, Date.now());
       return { userId, token };
     };
     // Transactions that run at the same time share a commit.

@@ -222,8 +222,8 @@ export const mutations: Mutation[] = [
     changes: [
       inFile(
         'files/workspaces/workspaces.ts',
-        "if (!['ENOTEMPTY', 'EEXIST'].includes(fileSystemErrorCode(error) ?? '')) throw error;",
-        'throw error;',
+        "await ignoreErrors(rename(dirname(files), workspace), 'ENOTEMPTY', 'EEXIST');",
+        'await rename(dirname(files), workspace);',
       ),
     ],
   },

@@ -30,9 +30,8 @@ function readYaml(file: string): unknown {
   try {
     text = readFileSync(file, 'utf8');
   } catch (cause) {
-    throw new BursarError('invalid_config', `Cannot read the configuration file ${file}: ${errorMessage(cause)}`, {
-      cause,
-    });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new BursarError('invalid_config', `Cannot read the configuration file ${file}: ${reason}`, { cause });
   }
   const document = parseDocument(text, { customTags: referenceTags });
   // An unknown tag is only a warning.
@@ -46,19 +45,17 @@ function applyEnvironment(value: unknown, environment: NodeJS.ProcessEnv): unkno
   if (!isRecord(value)) return value;
   const { BURSAR_HOST: host, BURSAR_PORT: port, BURSAR_DATA: data, BURSAR_DATABASE_URL: url } = environment;
   const { BURSAR_METRICS_TOKEN: token } = environment;
-  const server = {
-    ...(host ? { host } : {}),
-    ...(port ? { port: parsePort(port) } : {}),
+  const config = { ...value };
+  const set = (section: string, key: string, setting: string | number) => {
+    const settings = config[section];
+    config[section] = { ...(isRecord(settings) ? settings : {}), [key]: setting };
   };
-  return {
-    ...value,
-    ...(data ? { data } : {}),
-    ...(url ? { database: { ...(isRecord(value.database) ? value.database : {}), url } } : {}),
-    ...(token ? { metrics: { ...(isRecord(value.metrics) ? value.metrics : {}), token } } : {}),
-    ...(Object.keys(server).length > 0
-      ? { server: { ...(isRecord(value.server) ? value.server : {}), ...server } }
-      : {}),
-  };
+  if (host) set('server', 'host', host);
+  if (port) set('server', 'port', parsePort(port));
+  if (url) set('database', 'url', url);
+  if (token) set('metrics', 'token', token);
+  if (data) config.data = data;
+  return config;
 }
 
 function parsePort(text: string): number {
@@ -68,8 +65,4 @@ function parsePort(text: string): number {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function errorMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

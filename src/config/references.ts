@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs
 import { isAbsolute, join } from 'node:path';
 import type { ScalarTag } from 'yaml';
 import { errnoCode, type FieldError } from '../domain/errors.ts';
+import { isOpenToOthers } from './private-file.ts';
 
 const kinds = ['file', 'env'] as const;
 
@@ -25,7 +26,6 @@ export class Reference {
   }
 }
 
-/** Reads and writes references in YAML. */
 export const referenceTags: ScalarTag[] = kinds.map((kind) => ({
   tag: `!${kind}`,
   identify: (value) => value instanceof Reference && value.kind === kind,
@@ -38,7 +38,6 @@ export interface ResolvedReferences {
   byPath: ReadonlyMap<string, Reference>;
   /** To keep values out of messages. */
   byValue: ReadonlyMap<string, Reference>;
-  /** The files that were read. */
   files: readonly string[];
 }
 
@@ -125,8 +124,7 @@ function readPrivateFile(file: string): string {
     const stats = fstatSync(descriptor);
     if (!stats.isFile()) throw new UnresolvedError('this is not a file');
     if (stats.size > maxFileBytes) throw new UnresolvedError(`the file is larger than ${maxFileBytes} bytes`);
-    // Permissions of a group stay possible: a file of root gives a service access so.
-    if ((stats.mode & 0o007) !== 0)
+    if (isOpenToOthers(stats.mode))
       throw new UnresolvedError(`other users of this host have access to the file. Run "chmod o-rwx ${file}"`);
     return decodeText(readFileSync(descriptor));
   } finally {

@@ -4,6 +4,10 @@ import { OidcProvider } from './oidc-schema.ts';
 import type { ResolvedReferences, referencesKey } from './references.ts';
 import { System, type SystemConfig } from './system-schema.ts';
 
+const port = (description: string, options: { default?: number } = {}) =>
+  Type.Integer({ minimum: 0, maximum: 65535, ...options, description });
+const sampleRatio = (description: string) => Type.Number({ minimum: 0, maximum: 1, default: 1, description });
+
 /**
  * The schema of the configuration. It validates the file and supplies the defaults; docs/configuration.md is generated
  * from its descriptions. Unknown keys are errors.
@@ -12,12 +16,7 @@ export const ConfigSchema = Type.Object(
   {
     server: section('The HTTP server.', {
       host: Type.String({ minLength: 1, default: '127.0.0.1', description: 'Address to listen on (`BURSAR_HOST`).' }),
-      port: Type.Integer({
-        minimum: 0,
-        maximum: 65535,
-        default: 8080,
-        description: 'Port to listen on; 0 picks a free one (`BURSAR_PORT`).',
-      }),
+      port: port('Port to listen on; 0 picks a free one (`BURSAR_PORT`).', { default: 8080 }),
       trustProxy: Type.Array(Type.String(), {
         default: [],
         description:
@@ -61,13 +60,10 @@ export const ConfigSchema = Type.Object(
       ),
       host: Type.String({ minLength: 1, default: '127.0.0.1', description: 'Address of `metrics.port`.' }),
       port: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: 65535,
-          description:
-            'Port of its own for the metrics and the probes; 0 picks a free one. The API then does not serve the metrics. ' +
+        port(
+          'Port of its own for the metrics and the probes; 0 picks a free one. The API then does not serve the metrics. ' +
             'Default: `/metrics` is a path of the API.',
-        }),
+        ),
       ),
     }),
     tracing: section('Traces, see [tracing.md](tracing.md).', {
@@ -76,14 +72,10 @@ export const ConfigSchema = Type.Object(
           'nothing is recorded.',
         { pattern: '^https?://' },
       ),
-      sampleRatio: Type.Number({
-        minimum: 0,
-        maximum: 1,
-        default: 1,
-        description:
-          'Part of the traces that are recorded: 0.1 is every tenth. A request with a `traceparent` is recorded if its ' +
+      sampleRatio: sampleRatio(
+        'Part of the traces that are recorded: 0.1 is every tenth. A request with a `traceparent` is recorded if its ' +
           'caller records it.',
-      }),
+      ),
       headers: Type.Record(Type.String(), Type.String(), {
         default: {},
         description: 'Headers of the requests to the collector, such as its token.',
@@ -187,16 +179,12 @@ export const ConfigSchema = Type.Object(
       }),
       format: Type.Enum(['auto', 'json', 'text'], {
         default: 'auto',
-        description: '`json`: one object a line. `text`: for people. `auto`: text on a terminal, otherwise JSON.',
+        description: '`json`: one object per line. `text`: for people. `auto`: text on a terminal, otherwise JSON.',
       }),
-      sampleRatio: Type.Number({
-        minimum: 0,
-        maximum: 1,
-        default: 1,
-        description:
-          'Part of the requests that are logged: 0.1 is every tenth. Requests that fail (status 400 and above) and those that ' +
+      sampleRatio: sampleRatio(
+        'Part of the requests that are logged: 0.1 is every tenth. Requests that fail (status 400 and above) and those that ' +
           'take a second are always logged.',
-      }),
+      ),
       file: optionalText(
         'File of the log, relative to the working directory. A new one has mode 0600. SIGHUP opens it anew, after a ' +
           'rotation. Default: standard error.',

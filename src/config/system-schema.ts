@@ -5,6 +5,9 @@ import { flag, optionalText, positiveInt, section } from '../engines/settings.ts
 
 const stageName = (name: string) => Type.String({ minLength: 1, maxLength: 32, default: name });
 
+const intervalSeconds = (seconds: number, description: string) =>
+  Type.Number({ minimum: 0.1, default: seconds, description });
+
 const Stages = section('Stage names that callers see for the states of a job.', {
   queued: stageName('QUEUED'),
   running: stageName('RUNNING'),
@@ -153,23 +156,19 @@ export const System = Type.Object(
       'On a cluster: whether isolated jobs can use the commands of its scheduler. Through them a job can leave its ' +
         'isolation, so that the system counts as not isolated.',
     ),
-    pollIntervalSeconds: Type.Number({
-      minimum: 0.1,
-      default: 1,
-      description: 'Poll interval while jobs change, in seconds. One poll covers all jobs of the system.',
-    }),
-    maxPollIntervalSeconds: Type.Number({
-      minimum: 0.1,
-      default: 30,
-      description: 'Maximum poll interval, used while nothing changes or polls fail, in seconds.',
-    }),
-    measureIntervalSeconds: Type.Number({
-      minimum: 0.1,
-      default: 30,
-      description:
-        'How often the files of all running jobs are measured, in seconds, to end jobs that exceed `limits.files` or the ' +
+    pollIntervalSeconds: intervalSeconds(
+      1,
+      'Poll interval while jobs change, in seconds. One poll covers all jobs of the system.',
+    ),
+    maxPollIntervalSeconds: intervalSeconds(
+      30,
+      'Maximum poll interval, used while nothing changes or polls fail, in seconds.',
+    ),
+    measureIntervalSeconds: intervalSeconds(
+      30,
+      'How often the files of all running jobs are measured, in seconds, to end jobs that exceed `limits.files` or the ' +
         'space that their quota has left. A measurement that takes long is repeated less often.',
-    }),
+    ),
     submittedJobsPerUser: positiveInt(
       1000,
       'Maximum number of jobs of one user that the engine has at the same time; the others wait in Bursar. On a cluster, set ' +

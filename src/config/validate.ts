@@ -66,17 +66,23 @@ function validateEngines({ systems }: Config): FieldError[] {
 
 /** Checks that a JSON schema cannot express. */
 function validateConsistency(config: Config, references: ResolvedReferences | undefined): FieldError[] {
-  const errors: FieldError[] = [
-    ...validateSecretKey(config, references),
-    ...validateDatabaseUrl(config.database.url),
-    ...validateProxies(config.server.trustProxy),
-    ...validatePublicUrl(config.server),
-    ...validateWebhooks(config),
-    ...findProviderErrors(config),
-  ];
+  const { server, webhooks } = config;
+  const errors: FieldError[] = [];
+  const addError = (field: string, message: string | null) => {
+    if (message !== null) errors.push({ field, message });
+  };
+  addError('webhooks.secretKey', findSecretKeyError(webhooks, references));
+  addError('database.url', findDatabaseUrlError(config.database));
+  for (const proxy of server.trustProxy) addError('server.trustProxy', findProxyError(proxy));
+  addError('server.publicUrl', findPublicUrlError(server));
+  for (const key of ['allowNetworks', 'denyNetworks'] as const)
+    for (const network of webhooks[key])
+      if (!ipaddr.isValidCIDR(network))
+        addError(`webhooks.${key}`, `${network} is not a network in CIDR notation, such as 10.1.0.0/16`);
+  errors.push(...findProviderErrors(config));
   for (const [name, system] of Object.entries(config.systems)) {
-    const add = (field: string, message: string) => errors.push({ field: `systems.${name}.${field}`, message });
-    const networkHost = isLoopback(config.server.host) ? null : config.server.host;
+    const add = (field: string, message: string | null) => addError(`systems.${name}.${field}`, message);
+    const networkHost = isLoopback(server.host) ? null : server.host;
     for (const [key, message] of engineOf(system).findErrors(system.engine, networkHost)) add(`engine.${key}`, message);
     for (const [key, message] of findIsolationErrors(system)) add(key, message);
     const projectNames = system.projects.map(({ name: projectName }) => projectName);
@@ -97,14 +103,12 @@ function validateConsistency(config: Config, references: ResolvedReferences | un
     }
     for (const [tool, { command, parameters }] of Object.entries(system.tools)) {
       for (const [parameter, rule] of Object.entries(parameters)) {
-        const message = findParameterError(parameter, rule);
-        if (message !== null) add(`tools.${tool}.parameters.${parameter}`, message);
+        add(`tools.${tool}.parameters.${parameter}`, findParameterError(parameter, rule));
       }
       for (const [index, part] of command.entries()) {
         for (const [placeholder, parameter = ''] of part.matchAll(placeholderPattern)) {
           const rule = Object.hasOwn(parameters, parameter) ? parameters[parameter] : undefined;
-          const message = findPlaceholderError(placeholder, rule, part, index);
-          if (message !== null) add(`tools.${tool}.command`, message);
+          add(`tools.${tool}.command`, findPlaceholderError(placeholder, rule, part, index));
         }
       }
     }
@@ -113,59 +117,36 @@ function validateConsistency(config: Config, references: ResolvedReferences | un
 }
 
 /** A key in the configuration itself would be in every copy of that file. */
-function validateSecretKey(
-  { webhooks: { secretKey } }: Config,
-  references: ResolvedReferences | undefined,
-): FieldError[] {
-  const field = 'webhooks.secretKey';
-  if (secretKey === undefined) return [];
-  if (!references?.byPath.has(field))
-    return [{ field, message: 'must be a reference, such as !file /etc/bursar/webhook-key' }];
-  if (/^[A-Za-z0-9+/]{43}=$/.test(secretKey)) return [];
-  return [{ field, message: 'must be 32 bytes in base64, as "openssl rand -base64 32" prints them' }];
+function findSecretKeyError({ secretKey }: Config['webhooks'], references: ResolvedReferences | undefined) {
+  if (secretKey === undefined) return null;
+  if (!references?.byPath.has('webhooks.secretKey'))
+    return 'must be a reference, such as !file /etc/bursar/webhook-key';
+  if (/^[A-Za-z0-9+/]{43}=$/.test(secretKey)) return null;
+  return 'must be 32 bytes in base64, as "openssl rand -base64 32" prints them';
+}
+
+function findDatabaseUrlError({ url }: Config['database']): string | null {
+  try {
+    parseDatabaseUrl(url);
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 /** A network of all addresses would let every client choose its address. */
-function validateProxies(proxies: readonly string[]): FieldError[] {
-  const isProxy = (text: string) => ipaddr.isValid(text) || (ipaddr.isValidCIDR(text) && ipaddr.parseCIDR(text)[1] > 0);
-  return proxies
-    .filter((text) => !isProxy(text))
-    .map((text) => ({
-      field: 'server.trustProxy',
-      message: `${text} is not an IP address, or a network in CIDR notation, such as 10.1.0.0/16`,
-    }));
+function findProxyError(text: string): string | null {
+  if (ipaddr.isValid(text) || (ipaddr.isValidCIDR(text) && ipaddr.parseCIDR(text)[1] > 0)) return null;
+  return `${text} is not an IP address, or a network in CIDR notation, such as 10.1.0.0/16`;
 }
 
 /** Browsers keep the cookies of a session on this host, or with TLS. */
-function validatePublicUrl({ publicUrl: text, tls }: Config['server']): FieldError[] {
-  if (text === undefined) return [];
-  const field = 'server.publicUrl';
-  if (!URL.canParse(text)) return [{ field, message: 'is not a valid URL' }];
-  const { protocol, hostname } = new URL(text);
-  if (protocol === 'http:' && tls !== undefined)
-    return [{ field, message: 'must begin with https:// with server.tls' }];
-  if (protocol === 'https:' || isLoopback(hostname)) return [];
-  return [{ field, message: 'must begin with https://, unless it names this host' }];
-}
-
-function validateWebhooks({ webhooks }: Config): FieldError[] {
-  return (['allowNetworks', 'denyNetworks'] as const).flatMap((key) =>
-    webhooks[key]
-      .filter((network) => !ipaddr.isValidCIDR(network))
-      .map((network) => ({
-        field: `webhooks.${key}`,
-        message: `${network} is not a network in CIDR notation, such as 10.1.0.0/16`,
-      })),
-  );
-}
-
-function validateDatabaseUrl(url: string): FieldError[] {
-  try {
-    parseDatabaseUrl(url);
-    return [];
-  } catch (error) {
-    return [{ field: 'database.url', message: (error as Error).message }];
-  }
+function findPublicUrlError({ publicUrl, tls }: Config['server']): string | null {
+  if (publicUrl === undefined) return null;
+  if (!URL.canParse(publicUrl)) return 'is not a valid URL';
+  const { protocol, hostname } = new URL(publicUrl);
+  if (protocol === 'http:' && tls !== undefined) return 'must begin with https:// with server.tls';
+  return protocol === 'https:' || isLoopback(hostname) ? null : 'must begin with https://, unless it names this host';
 }
 
 function toFieldErrors(error: ErrorObject, parentPath = ''): FieldError[] {

@@ -22,6 +22,17 @@ export function fileSystemErrorCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** Returns false if the change failed with one of these codes. */
+export async function ignoreErrors(change: Promise<void>, ...codes: string[]): Promise<boolean> {
+  try {
+    await change;
+    return true;
+  } catch (error) {
+    if (!codes.includes(fileSystemErrorCode(error) ?? '')) throw error;
+    return false;
+  }
+}
+
 /** Converts a file system error to a BursarError whose message hides the path. Returns any other error unchanged. */
 export function toFileSystemError(action: string, error: unknown): unknown {
   const code = fileSystemErrorCode(error);

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BursarError } from '../domain/errors.ts';
+import type { ServiceDeps } from './service-deps.ts';
 
 export interface ClientPackage {
   name: string;
@@ -10,10 +11,7 @@ export interface ClientPackage {
   sha256: string;
 }
 
-export interface ClientPackageDeps {
-  /** Null if the server runs from its sources, and has none. */
-  clientsFolder: string | null;
-}
+type ClientPackageDeps = Pick<ServiceDeps, 'clientsFolder'>;
 
 /**
  * The programs and libraries for users that were built together with this server, so that their versions match. They are

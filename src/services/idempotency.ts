@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { BursarError } from '../domain/errors.ts';
 import type { Db, Tx } from '../store/database/handle.ts';
@@ -12,7 +12,6 @@ import {
   type KeyRecord,
   storeResponse,
 } from '../store/jobs/idempotency-keys.ts';
-import { canonicalJson } from './canonical-json.ts';
 
 /**
  * A repeated request with the same key, at once, after a crash or within a day, returns the first response and changes
@@ -27,6 +26,7 @@ export interface IdempotentRequest {
 }
 
 const claimMs = 60_000;
+export const extensionMs = claimMs / 4;
 
 /** Runs once for each key, in one transaction with storing the response. Without a request it simply runs. */
 export async function runOnce<T>(
@@ -55,7 +55,7 @@ export async function findStoredResponse<T>(db: Db, request: IdempotentRequest |
 
 /** The exclusive right to run a request that takes longer than a transaction. It expires a minute after a crash. */
 export interface KeyClaim {
-  /** Call it while the request is in progress, as often as convenient. */
+  /** Call it every `extensionMs` while the request is in progress. */
   extend(): void;
   /** Stores the response in the transaction of the request. Throws if the claim was lost, so that nothing is done twice. */
   complete(tx: Tx, response: string, bodySha256: string): Promise<void>;
@@ -85,18 +85,14 @@ export async function claimKey(
 ): Promise<{ claim: KeyClaim } | { earlier: KeyRecord }> {
   const claimedKey = toClaimedKey(request);
   const name = `${request.userId} ${request.key}`;
-  let extendedAt = now();
-  const times = { now: extendedAt, until: extendedAt + claimMs };
-  const abandoned = abandonedClaims.get(name);
-  if (!(await insertClaim(db, claimedKey, hashContent(request), { ...times, abandoned }))) {
+  const times = { now: now(), until: now() + claimMs, abandoned: abandonedClaims.get(name) };
+  if (!(await insertClaim(db, claimedKey, hashContent(request), times))) {
     return { earlier: await requireEarlierResponse(db, request) };
   }
   const claim: KeyClaim = {
     extend() {
-      if (now() - extendedAt < claimMs / 4) return;
-      extendedAt = now();
       // If this fails the claim may be lost. Then `complete` throws.
-      extendClaim(db, claimedKey, extendedAt + claimMs).catch(() => undefined);
+      extendClaim(db, claimedKey, now() + claimMs).catch(() => undefined);
     },
     async complete(tx, response, bodySha256) {
       if (!(await storeResponse(tx, claimedKey, { response, bodySha256, at: now() }))) throw keyInUse();
@@ -139,5 +135,30 @@ function toClaimedKey({ userId, key }: IdempotentRequest): ClaimedKey {
 }
 
 function hashContent({ content }: IdempotentRequest): string {
-  return createHash('sha256').update(canonicalJson(content)).digest('hex');
+  return hash('sha256', canonicalJson(content));
+}
+
+/** No request needs more. `JSON.stringify` overflows the stack beyond some thousand. */
+const maxJsonDepth = 100;
+
+/** JSON with sorted keys and no spaces, so that equal values give equal texts. */
+function canonicalJson(value: unknown): string {
+  if (isDeeperThan(value, maxJsonDepth)) {
+    const message = `The JSON of the request is nested more than ${maxJsonDepth} levels deep. Send it with fewer levels.`;
+    throw new BursarError('bad_request', message);
+  }
+  return JSON.stringify(value, (_key, inner: unknown) => (isPlainObject(inner) ? sortKeys(inner) : inner)) ?? 'null';
+}
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1));
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function sortKeys(value: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

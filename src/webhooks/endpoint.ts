@@ -33,17 +33,13 @@ export function parseEndpointUrl(text: string, rules: EndpointRules): URL {
   if (rules.allowPorts.length > 0 && !rules.allowPorts.includes(port))
     throw webhookRefused(`Port ${port} is not allowed. Use one of the ports ${rules.allowPorts.join(', ')}.`);
   const host = toHost(url);
-  if (isIpAddress(host) && !isAllowedAddress(host, rules)) throw addressNotAllowed(host);
+  if (isIP(host) !== 0) requireAllowedAddress(host, rules);
   return url;
 }
 
 /** Returns the host of a URL as DNS and sockets expect it: IPv6 without brackets. */
-export function toHost({ hostname }: URL): string {
+function toHost({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1');
-}
-
-export function isIpAddress(host: string): boolean {
-  return isIP(host) !== 0;
 }
 
 /**
@@ -74,15 +70,16 @@ function isWithin(ip: ipaddr.IPv4 | ipaddr.IPv6, network: string): boolean {
   return ip.kind() === base.kind() && ip.match(base as ipaddr.IPv4 & ipaddr.IPv6, bits);
 }
 
-export function addressNotAllowed(address: string): BursarError {
-  return webhookRefused(`${address} is not a public address, or its network is not allowed. ${addressAdvice}`);
+function requireAllowedAddress(address: string, rules: EndpointRules): void {
+  if (isAllowedAddress(address, rules)) return;
+  throw webhookRefused(`${address} is not a public address, or its network is not allowed. ${addressAdvice}`);
 }
 
 /**
  * Says the same about a name that does not exist and about a name with addresses that are not allowed: otherwise users could
  * find out which names exist in the internal DNS.
  */
-export function hostNotAllowed(host: string): BursarError {
+function hostNotAllowed(host: string): BursarError {
   return webhookRefused(
     `The host ${host} does not exist, or not all of its addresses are public and allowed. ${addressAdvice}`,
   );
@@ -90,7 +87,7 @@ export function hostNotAllowed(host: string): BursarError {
 
 const addressAdvice = 'Use a host that can be reached from the internet, or ask the operator to allow its network.';
 
-export function webhookRefused(reason: string): BursarError {
+function webhookRefused(reason: string): BursarError {
   return new BursarError('webhook_refused', `Events cannot be sent to this URL. ${reason}`);
 }
 
@@ -117,9 +114,10 @@ export type ResolveEndpoint = (url: URL, signal: AbortSignal) => Promise<Resolve
 export function createEndpointResolver(options: ResolverOptions): ResolveEndpoint {
   return async (url, signal) => {
     const host = toHost(url);
-    if (isIpAddress(host)) {
-      if (!isAllowedAddress(host, options)) throw addressNotAllowed(host);
-      return [{ address: host, family: host.includes(':') ? 6 : 4 }];
+    const family = isIP(host) as 0 | 4 | 6;
+    if (family !== 0) {
+      requireAllowedAddress(host, options);
+      return [{ address: host, family }];
     }
     const addresses = await resolveHost(host, options.nameServers, signal);
     // Every address must be allowed: a name that also resolves to a private address is not trusted with its public one.

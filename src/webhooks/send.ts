@@ -117,17 +117,12 @@ function toDetail(error: unknown): string {
   return code ?? message;
 }
 
-interface PostResponse {
-  status: number;
-  location: string | undefined;
-}
-
 async function post(
   url: URL,
   addresses: ResolvedAddress[],
   options: RequestOptions,
   body: string,
-): Promise<PostResponse> {
+): Promise<{ status: number; location: string | undefined }> {
   // Loaded only when a webhook is used: TLS alone takes 5 MB of memory.
   const { request } = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http');
   const response = await new Promise<IncomingMessage>((resolve, reject) => {

@@ -1,7 +1,8 @@
 import { allScopes, type SiteRole, type TokenScope, userScopes } from '../../src/domain/identity/policy.ts';
 import { enrolUser } from '../../src/services/identity/enrolment.ts';
-import { issueToken } from '../../src/services/identity/tokens.ts';
+import { createSecret, hashToken } from '../../src/services/identity/tokens.ts';
 import type { Db } from '../../src/store/database/handle.ts';
+import { insertToken, noLimit } from '../../src/store/identity/tokens.ts';
 
 export interface TokenOptions {
   /** Like `role: 'administrator'`. */
@@ -23,5 +24,19 @@ export async function createToken(
   await enrolUser(db, userId, role, now);
   const expiresAt = validMs === undefined ? null : now + validMs;
   const tokenScopes = scopes ?? (role === 'user' ? userScopes : allScopes);
-  return (await issueToken(db, { userId, name, scopes: new Set(tokenScopes), expiresAt }, now)).token;
+  return (await storeToken(db, { userId, name, scopes: new Set(tokenScopes), expiresAt }, now)).token;
+}
+
+export interface StoredToken {
+  userId: string;
+  name: string;
+  scopes: ReadonlySet<TokenScope>;
+  expiresAt: number | null;
+}
+
+/** Stores a token of a user who exists, without a record in the audit trail. */
+export async function storeToken(db: Db, token: StoredToken, now: number): Promise<{ id: number; token: string }> {
+  const secret = createSecret('bursar_');
+  const id = await insertToken(db, { ...token, limit: noLimit, hash: hashToken(secret), createdAt: now });
+  return { id, token: secret };
 }

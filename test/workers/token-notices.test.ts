@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { userScopes } from '../../src/domain/identity/policy.ts';
-import { issueToken } from '../../src/services/identity/tokens.ts';
 import { inTransaction } from '../../src/store/database/transaction.ts';
 import { listEventsAfter } from '../../src/store/events/events.ts';
 import { revokeToken } from '../../src/store/identity/tokens.ts';
 import { updateUser } from '../../src/store/identity/users.ts';
 import { notifyTokenOwners } from '../../src/workers/expiry-worker.ts';
 import { openTestDatabase, type TestDatabase } from '../support/test-database.ts';
+import { storeToken } from '../support/tokens.ts';
 
 const dayMs = 86_400_000;
 const start = Date.parse('2026-01-01T00:00:00Z');
@@ -21,7 +21,7 @@ describe('the owner of a token', () => {
 
   const createToken = async (userId: string, name: string, days: number | null) => {
     const expiresAt = days === null ? null : start + days * dayMs;
-    return (await issueToken(database.db, { userId, name, scopes: userScopes, expiresAt }, start)).id;
+    return (await storeToken(database.db, { userId, name, scopes: userScopes, expiresAt }, start)).id;
   };
   /** Runs the worker, and returns whom it notified. */
   async function runOn(day: number): Promise<string[]> {

@@ -16,6 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { BursarError, errnoCode } from '../../domain/errors.ts';
 import { toFileSystemError } from '../../files/file-system-errors.ts';
+import { syncFolder } from '../../files/sync-folder.ts';
 
 /*
  * Only what waits for the disk is asynchronous. The other calls take ten microseconds, and ten times as much CPU time in the
@@ -163,16 +164,6 @@ async function writeDurably(path: string, flags: 'wx' | 'r+', content: string): 
     await fsyncAsync(file);
   } finally {
     closeSync(file);
-  }
-}
-
-/** A file that was created or renamed in a folder survives a power cut only after this. */
-export async function syncFolder(folder: string): Promise<void> {
-  const descriptor = openSync(folder, 'r');
-  try {
-    await fsyncAsync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }
 

@@ -3,6 +3,7 @@ import { readdir, rm, rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
+import { syncFolder } from '../../files/sync-folder.ts';
 
 import type { EngineJob } from '../engine.ts';
 import {
@@ -14,7 +15,6 @@ import {
   replaceFile,
   replaceFileUnsynced,
   reserveFile,
-  syncFolder,
   writeOnce,
 } from './durable-files.ts';
 import type { JobProcessSelector, ProcessId } from './process-table.ts';

@@ -3,7 +3,8 @@ import { createReadStream } from 'node:fs';
 import { copyFile, link, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
-import { type Spool, syncFolder } from './spool.ts';
+import { syncFolder } from '../sync-folder.ts';
+import type { Spool } from './spool.ts';
 
 /**
  * Gives all zips of the spool a second name in `folder`, which must be on the same file system: they remain there when the

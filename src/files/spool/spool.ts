@@ -7,6 +7,7 @@ import { formatBytes } from '../../domain/format-amount.ts';
 import { coalesce } from '../../shell/coalesce.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 import { isJobId, requireJobId } from '../safe-paths.ts';
+import { syncFolder } from '../sync-folder.ts';
 import type { ZipSource } from '../zip/zip-content.ts';
 
 export interface Upload {
@@ -35,7 +36,7 @@ export interface Spool {
    * Failures: `too_large` as soon as the body exceeds the limit, `invalid_body` if it ends prematurely, `timeout` if its
    * sender pauses for too long.
    */
-  receive(body: UploadBody, options: { maxBytes: number; onProgress?(): void }): Promise<Upload>;
+  receive(body: UploadBody, options: { maxBytes: number }): Promise<Upload>;
 
   /**
    * Moves the file of an upload to the job. After success the zip survives a crash of the machine. After a failure
@@ -82,7 +83,7 @@ export function createSpool(
       for (const name of await listNames(incoming, olderThanMs)) await rm(join(incoming, name), { force: true });
     },
 
-    async receive(body, { maxBytes, onProgress }) {
+    async receive(body, { maxBytes }) {
       // A stream can fail before its first read or after a rejection. An unhandled 'error' event ends the process.
       if (body instanceof Readable) body.on('error', () => undefined);
       const hash = createHash('sha256');
@@ -92,10 +93,9 @@ export function createSpool(
         for await (const chunk of readChunks(body, options.maxPauseMs ?? maxPauseMs)) {
           bytes += chunk.length;
           options.onBytes?.(chunk.length);
-          if (bytes > maxBytes) throw tooLarge(bytes, maxBytes);
+          if (bytes > maxBytes) throw tooLarge({ maxBytes, receivedBytes: bytes });
           hash.update(chunk);
           await buffer.append(chunk);
-          onProgress?.();
         }
         return { content: await buffer.finish(), bytes, sha256: hash.digest('hex') };
       } catch (error) {
@@ -191,9 +191,10 @@ function stalled(pauseMs: number) {
   return new BursarError('timeout', message, { transient: true });
 }
 
-function tooLarge(bytes: number, maxBytes: number) {
-  const message = `The request body is larger than the limit of ${formatBytes(maxBytes)}. Send a smaller zip file.`;
-  return new BursarError('too_large', message, { details: { maxBytes, receivedBytes: bytes } });
+export function tooLarge(details: { maxBytes: number; receivedBytes?: number }): BursarError {
+  const limit = formatBytes(details.maxBytes);
+  const message = `The request body is larger than the limit of ${limit}. Send a smaller zip file.`;
+  return new BursarError('too_large', message, { details });
 }
 
 /** Larger uploads are written to a file. For smaller ones a file would cost more than its content. */
@@ -240,14 +241,4 @@ function createUploadBuffer(path: string) {
       await rm(path, { force: true }).catch(() => undefined);
     },
   };
-}
-
-/** Flushes a folder to disk. A file that was created or renamed in it survives a power cut only after this. */
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
 }

@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import { Readable, Transform } from 'node:stream';
+import { pipeline, Readable, Transform } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
 import { extendDeadline } from '../../domain/reading-deadline.ts';
 
@@ -9,34 +9,18 @@ const fileShrank = () =>
   new BursarError('unavailable', 'The file became shorter while it was read. Request it again.', { transient: true });
 
 /**
- * Streams a range of an open file, and closes the file with the stream. With `isExact` the stream fails if the file has
- * become shorter: the Content-Length has been sent by then, and the client would take the next response for the rest.
+ * Streams exactly these bytes of an open file, and closes the file with the stream. The stream fails if the file has become
+ * shorter: the Content-Length has been sent by then, and the client would mistake the next response for the rest.
  */
-export function streamRange(handle: FileHandle, start: number, length: number, isExact: boolean): Readable {
-  let position = start;
-  const end = start + length;
-  return new Readable({
-    highWaterMark: chunkBytes,
-    async read() {
-      try {
-        const bytesToRead = Math.min(chunkBytes, end - position);
-        if (bytesToRead === 0) return void this.push(null);
-        const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafeSlow(bytesToRead), 0, bytesToRead, position);
-        position += bytesRead;
-        if (bytesRead > 0) this.push(buffer.subarray(0, bytesRead));
-        else if (isExact) this.destroy(fileShrank());
-        else this.push(null);
-      } catch (error) {
-        this.destroy(error as Error);
-      }
-    },
-    destroy(error, done) {
-      handle.close().then(
-        () => done(error),
-        (closeError) => done(error ?? closeError),
-      );
-    },
-  });
+export async function streamRange(handle: FileHandle, start: number, length: number): Promise<Readable> {
+  return pipeline(await streamUpTo(handle, start, length), exactLength(length), () => undefined);
+}
+
+/** Streams at most these bytes of an open file, and closes the file with the stream. */
+export async function streamUpTo(handle: FileHandle, start: number, length: number): Promise<Readable> {
+  if (length > 0) return handle.createReadStream({ start, end: start + length - 1, highWaterMark: chunkBytes });
+  await handle.close();
+  return Readable.from([]);
 }
 
 /** Passes on the first `length` bytes and drops the rest. Fails at the end of the input if there were fewer. */

@@ -14,22 +14,18 @@ export async function hasOnlyInnerLinks({ id, links }: LinkedFile, files: AsyncI
   return false;
 }
 
-/**
- * Returns a function that tells the same of many files of one workspace.
- *
- * `count` runs at most once, and only when the first file with several links is checked.
- */
-export function createHardLinkCheck(count: () => Promise<ReadonlyMap<string, number>>) {
+/** Returns a function that tells the same of many files of one workspace. The files are listed at most once, when needed. */
+export function createHardLinkCheck(listFiles: () => AsyncIterable<LinkedFile>) {
   let counts: Promise<ReadonlyMap<string, number>> | undefined;
   return async (file: LinkedFile): Promise<boolean> => {
     if (file.links === 1) return true;
-    counts ??= count();
+    counts ??= countLinks(listFiles());
     return (await counts).get(file.id) === file.links;
   };
 }
 
 /** Counts how often each file with several hard links occurs. */
-export async function countLinks(files: AsyncIterable<LinkedFile>): Promise<ReadonlyMap<string, number>> {
+async function countLinks(files: AsyncIterable<LinkedFile>): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
   for await (const { id, links } of files) if (links > 1) counts.set(id, (counts.get(id) ?? 0) + 1);
   return counts;

@@ -2,11 +2,17 @@ import { type BigIntStats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { requireJobId } from '../safe-paths.ts';
-import { streamRange } from './file-streams.ts';
-import { countLinks, createHardLinkCheck, hasOnlyInnerLinks, type LinkedFile } from './hard-links.ts';
+import { streamRange, streamUpTo } from './file-streams.ts';
+import { createHardLinkCheck, hasOnlyInnerLinks, type LinkedFile } from './hard-links.ts';
 import { type FileName, openFolder, openRegularFile } from './safe-open.ts';
 import { type WalkedEntry, walkFolder } from './walk-folder.ts';
-import { clampTimeMs, fileNotFound, limitEntries, type WorkspaceReader } from './workspace-reader.ts';
+import {
+  clampTimeMs,
+  fileNotFound,
+  limitEntries,
+  type WorkspaceReader,
+  type WorkspaceReading,
+} from './workspace-reader.ts';
 
 /** Two changes within a few milliseconds can get the same timestamp. After this time a change gets a new one. */
 const versionReliableAfterMs = 1000;
@@ -40,16 +46,17 @@ export function createLocalReader(
 
   /** For many files: the workspace is read once. */
   const createLinkChecks = (workspace: string, signal: AbortSignal) =>
-    createLinkCheck(createHardLinkCheck(() => countLinks(listLinkedFiles(workspace, signal))));
+    createLinkCheck(createHardLinkCheck(() => listLinkedFiles(workspace, signal)));
 
-  async function openInWorkspace(workspace: string, path: readonly FileName[], signal: AbortSignal) {
+  async function openInWorkspace({ jobId, signal }: WorkspaceReading, path: readonly FileName[]) {
+    const workspace = workspacePath(jobId);
     const folder = await openFolder(workspace, path.slice(0, -1));
     if (folder === undefined) return undefined;
     const check = createLinkCheck((file) => hasOnlyInnerLinks(file, listLinkedFiles(workspace, signal)));
     return await openRegularFile(folder, path.at(-1) ?? '', check).finally(() => folder.close());
   }
 
-  async function* walk(jobId: string, folder: readonly string[], signal: AbortSignal): AsyncGenerator<WalkedEntry> {
+  async function* walk({ jobId, signal }: WorkspaceReading, folder: readonly string[]): AsyncGenerator<WalkedEntry> {
     const workspace = workspacePath(jobId);
     const top = ['files', ...folder];
     if (folder.length > 0) await requireFolder(workspace, top);
@@ -63,26 +70,26 @@ export function createLocalReader(
 
   async function openContent({ folder, name }: WalkedEntry, mayOpen: LinkCheck) {
     const file = await openRegularFile(folder, name, mayOpen);
-    return file && streamRange(file.handle, 0, Number(file.stats.size), false);
+    return file && (await streamUpTo(file.handle, 0, Number(file.stats.size)));
   }
 
   return {
-    async *listFiles(jobId, folder, signal) {
-      for await (const entry of walk(jobId, folder, signal)) {
+    async *listFiles(reading, folder) {
+      for await (const entry of walk(reading, folder)) {
         const { stats } = entry;
         if (!stats.isFile()) continue;
         yield { path: toFilePath(entry), size: Number(stats.size), modifiedAt: clampTimeMs(Number(stats.mtimeMs)) };
       }
     },
 
-    async hasWorkspace(jobId) {
+    async hasWorkspace({ jobId }) {
       const folder = await openFolder(workspacePath(jobId), []);
       await folder?.close();
       return folder !== undefined;
     },
 
-    async openFile(jobId, path, signal) {
-      const file = await openInWorkspace(workspacePath(jobId), ['files', ...path], signal);
+    async openFile(reading, path) {
+      const file = await openInWorkspace(reading, ['files', ...path]);
       if (file === undefined) throw fileNotFound();
       const { handle, stats } = file;
       let isRead = false;
@@ -93,7 +100,7 @@ export function createLocalReader(
         isVersionReliable: Date.now() - Number(stats.ctimeMs) > versionReliableAfterMs,
         read: async (start, length): Promise<Readable> => {
           isRead = true;
-          return streamRange(handle, start, length, true);
+          return await streamRange(handle, start, length);
         },
         close: async () => {
           if (!isRead) await handle.close();
@@ -101,9 +108,9 @@ export function createLocalReader(
       };
     },
 
-    async *archive(jobId, folder, signal) {
-      const mayOpen = createLinkChecks(workspacePath(jobId), signal);
-      for await (const walked of walk(jobId, folder, signal)) {
+    async *archive(reading, folder) {
+      const mayOpen = createLinkChecks(workspacePath(reading.jobId), reading.signal);
+      for await (const walked of walk(reading, folder)) {
         const { stats } = walked;
         const entry = {
           path: toFilePath(walked),
@@ -118,8 +125,8 @@ export function createLocalReader(
       }
     },
 
-    async readLog(jobId, log, { offset, maxBytes }, signal) {
-      const file = await openInWorkspace(workspacePath(jobId), [log], signal);
+    async readLog(reading, log, { offset, maxBytes }) {
+      const file = await openInWorkspace(reading, [log]);
       if (file === undefined) return undefined;
       try {
         const size = Number(file.stats.size);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, rename, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
+import { fileSystemErrorCode, ignoreErrors, toFileSystemError } from '../file-system-errors.ts';
 import { type FileName, openWithAccess, pathIn, pathOfHandle, withAccess } from './safe-open.ts';
 import { readFolder } from './walk-folder.ts';
 
@@ -57,7 +57,7 @@ async function emptyTree(top: FileHandle): Promise<void> {
     }
     // Another process has replaced the folder.
     if (folder === undefined) {
-      await ignoreMissing(unlink(path));
+      await ignoreErrors(unlink(path), 'ENOENT');
       continue;
     }
     try {
@@ -65,14 +65,15 @@ async function emptyTree(top: FileHandle): Promise<void> {
     } finally {
       await folder.close();
     }
-    await ignoreMissing(rmdir(path));
+    await ignoreErrors(rmdir(path), 'ENOENT');
   }
 }
 
 /** Deletes the files of a folder, moves its subfolders to `top`, and adds their names there to `folders`. */
 async function emptyFolder(folder: FileHandle, top: FileHandle, folders: FileName[]): Promise<void> {
   for await (const batch of readFolder(Buffer.from(await pathOfHandle(folder)))) {
-    await Promise.all(batch.filter((entry) => !entry.isFolder).map((entry) => ignoreMissing(unlink(entry.path))));
+    const files = batch.filter((entry) => !entry.isFolder);
+    await Promise.all(files.map((entry) => ignoreErrors(unlink(entry.path), 'ENOENT')));
     for (const { path, name } of batch.filter((entry) => entry.isFolder)) {
       if (folder === top) {
         folders.push(name);
@@ -80,7 +81,8 @@ async function emptyFolder(folder: FileHandle, top: FileHandle, folders: FileNam
       }
       const newName = randomUUID();
       const newPath = await pathIn(top, newName);
-      if (await ignoreMissing(withAccess(path, 0o700, () => rename(path, newPath)))) folders.push(newName);
+      const moving = withAccess(path, 0o700, () => rename(path, newPath));
+      if (await ignoreErrors(moving, 'ENOENT')) folders.push(newName);
     }
   }
 }
@@ -93,16 +95,5 @@ async function openForRemoval(parent: FileHandle, name: FileName): Promise<FileH
   } catch (error) {
     if (['ELOOP', 'EMLINK', 'ENOTDIR'].includes(fileSystemErrorCode(error) ?? '')) return undefined;
     throw error;
-  }
-}
-
-/** Returns false if there is nothing of this name. */
-async function ignoreMissing(change: Promise<void>): Promise<boolean> {
-  try {
-    await change;
-    return true;
-  } catch (error) {
-    if (fileSystemErrorCode(error) !== 'ENOENT') throw error;
-    return false;
   }
 }

@@ -86,7 +86,7 @@ export async function openInode(path: FileName): Promise<FileHandle> {
   return await open(path, O_PATH | O_NOFOLLOW);
 }
 
-async function openForReading(path: string | Buffer, flags: number) {
+async function openForReading(path: FileName, flags: number) {
   const handle = await undefinedIfAbsent(open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags));
   if (handle === undefined) return undefined;
   try {
@@ -129,7 +129,7 @@ export async function undefinedIfAbsent<T>(result: Promise<T>): Promise<T | unde
 export type OwnerAccess = 0o500 | 0o700;
 
 /** Opens a folder, and gives its owner this access to it, if that is missing. Links are not followed. */
-export async function openWithAccess(path: string | Buffer, access: OwnerAccess): Promise<FileHandle> {
+export async function openWithAccess(path: FileName, access: OwnerAccess): Promise<FileHandle> {
   const folder = await withAccess(path, access, () => openFolderPath(path));
   const { mode } = await folder.stat();
   // Fails for a folder of another owner. If that matters, using its content fails too.
@@ -138,11 +138,7 @@ export async function openWithAccess(path: string | Buffer, access: OwnerAccess)
 }
 
 /** Repeats an operation on a folder with this access, if it fails without. */
-export async function withAccess<T>(
-  path: string | Buffer,
-  access: OwnerAccess,
-  operation: () => Promise<T>,
-): Promise<T> {
+export async function withAccess<T>(path: FileName, access: OwnerAccess, operation: () => Promise<T>): Promise<T> {
   try {
     return await operation();
   } catch (error) {
@@ -153,7 +149,7 @@ export async function withAccess<T>(
 }
 
 /** Changes the mode of a folder. chmod(2) follows links, so it gets the open folder, which no link can replace. */
-async function grantAccess(path: string | Buffer, access: OwnerAccess): Promise<void> {
+async function grantAccess(path: FileName, access: OwnerAccess): Promise<void> {
   if (process.platform !== 'linux') return await lchmod(path, access);
   const folder = await openInode(path);
   try {

@@ -163,14 +163,9 @@ async function* readEntries(folder: Buffer): AsyncGenerator<{ name: Buffer; stat
 
 /** Treats a folder that cannot be read, or no longer exists, as empty. */
 async function* readIfReadable(folder: Buffer): AsyncGenerator<FolderEntry[]> {
-  const batches = readFolder(folder);
   try {
-    for (;;) {
-      const next = await undefinedIfAbsent(batches.next());
-      if (next === undefined || next.done) return;
-      yield next.value;
-    }
-  } finally {
-    await batches.return(undefined);
+    yield* readFolder(folder);
+  } catch (error) {
+    await undefinedIfAbsent(Promise.reject(error));
   }
 }

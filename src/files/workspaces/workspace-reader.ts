@@ -32,13 +32,21 @@ export interface LogChunk {
   bytes: Buffer;
 }
 
+/** The job whose files are read, and who reads them, which need not be its owner. */
+export interface WorkspaceReading {
+  jobId: string;
+  user: string;
+  /** Aborted when the reader has gone. */
+  signal: AbortSignal;
+}
+
 /**
  * Reads the workspace of a job, during and after its run. The job is not trusted: a reader never reads outside the
  * workspace, whatever links the job creates and whenever it creates them. Symbolic links, pipes, sockets, devices, and
  * files with a hard link outside the workspace are treated as absent.
  *
- * `user` is who reads, not who owns the job: streams over a shared connection are divided fairly between users. A stream
- * fails with `unavailable` if its reader is too slow while others wait.
+ * Streams over a shared connection are divided fairly between users. A stream fails with `unavailable` if its reader is too
+ * slow while others wait.
  *
  * Failures: `file_unknown`, `too_many_files`, and `unavailable` (transient) if the disk or the host does not respond.
  */
@@ -47,23 +55,21 @@ export interface WorkspaceReader {
    * Lists the regular files in a folder of the job's working directory and in its subfolders, unordered. The list is
    * empty if there is no workspace. Files created or deleted meanwhile may be included or not.
    */
-  listFiles(jobId: string, folder: readonly string[], signal: AbortSignal, user: string): AsyncIterable<ListedFile>;
+  listFiles(reading: WorkspaceReading, folder: readonly string[]): AsyncIterable<ListedFile>;
 
   /** Whether the job has a workspace, which may be empty. */
-  hasWorkspace(jobId: string, signal: AbortSignal, user: string): Promise<boolean>;
+  hasWorkspace(reading: WorkspaceReading): Promise<boolean>;
 
-  openFile(jobId: string, path: readonly string[], signal: AbortSignal, user: string): Promise<OpenFile>;
+  openFile(reading: WorkspaceReading, path: readonly string[]): Promise<OpenFile>;
 
   /** Like `listFiles`, but includes folders and file contents. */
-  archive(jobId: string, folder: readonly string[], signal: AbortSignal, user: string): AsyncIterable<ArchiveEntry>;
+  archive(reading: WorkspaceReading, folder: readonly string[]): AsyncIterable<ArchiveEntry>;
 
   /** Reads up to `maxBytes` of a log, starting at `offset`. Returns undefined if the log does not exist yet. */
   readLog(
-    jobId: string,
+    reading: WorkspaceReading,
     log: LogStream,
     from: { offset: number; maxBytes: number },
-    signal: AbortSignal,
-    user: string,
   ): Promise<LogChunk | undefined>;
 
   /** Interval for polling a followed log: `fast` while the log grows, and up to `slow` while it does not. */

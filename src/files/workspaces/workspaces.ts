@@ -3,7 +3,7 @@ import type { BigIntStats } from 'node:fs';
 import { mkdir, readdir, rename, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { toChargedBytes, type WorkspaceUsage } from '../../domain/jobs/file-limits.ts';
-import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
+import { ignoreErrors, toFileSystemError } from '../file-system-errors.ts';
 import { isJobId, requireJobId } from '../safe-paths.ts';
 import { unpackZip } from '../zip/unzip.ts';
 import type { ZipSource } from '../zip/zip-content.ts';
@@ -83,7 +83,8 @@ export function createWorkspaces(root: string, options: LocalReaderOptions = {})
           await mkdir(files, { recursive: true, mode: 0o700 });
         }
         if (zip !== null) await unpackZip(zip, files, limits);
-        await renameUnlessExists(dirname(files), workspace);
+        // A workspace is never empty, so rename(2) itself refuses to replace one.
+        await ignoreErrors(rename(dirname(files), workspace), 'ENOTEMPTY', 'EEXIST');
       } catch (error) {
         throw toFileSystemError('create the workspace of the job', error);
       } finally {
@@ -109,7 +110,9 @@ export function createWorkspaces(root: string, options: LocalReaderOptions = {})
       const removed = `${workspace}.removed`;
       await removeTree(removed);
       // Deleting takes time. The rename ensures that a partly deleted workspace is never mistaken for a complete one.
-      await renameIfExists(workspace, removed);
+      await ignoreErrors(rename(workspace, removed), 'ENOENT').catch((error) => {
+        throw toFileSystemError('remove the files of a job', error);
+      });
       await removeTree(removed);
       await removeTree(`${workspace}.partial`);
     },
@@ -119,23 +122,6 @@ export function createWorkspaces(root: string, options: LocalReaderOptions = {})
 /** Returns the job ids, each once, of names such as `<job id>.partial`. */
 export function toJobIds(names: readonly string[]): string[] {
   return [...new Set(names.map((name) => name.replace(/\.(partial|removed)$/, '')))].filter(isJobId);
-}
-
-/** A workspace is never empty, so rename(2) itself refuses to replace one. */
-async function renameUnlessExists(from: string, to: string) {
-  try {
-    await rename(from, to);
-  } catch (error) {
-    if (!['ENOTEMPTY', 'EEXIST'].includes(fileSystemErrorCode(error) ?? '')) throw error;
-  }
-}
-
-async function renameIfExists(from: string, to: string) {
-  try {
-    await rename(from, to);
-  } catch (error) {
-    if (fileSystemErrorCode(error) !== 'ENOENT') throw toFileSystemError('remove the files of a job', error);
-  }
 }
 
 /**

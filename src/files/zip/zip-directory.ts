@@ -159,8 +159,7 @@ function rejectOverlaps(entries: readonly ZipEntry[]) {
 
 /** Detects entries that would be unpacked to the same path, including those on file systems that normalise Unicode names. */
 export function createPathTree(maxFolders: number) {
-  const files = new Set<string>();
-  const folders = new Set<string>();
+  const kinds = new Map<string, ZipEntry['kind']>();
   const parents = new Set<string>();
   const recreate = 'Create the zip again with every path only once.';
 
@@ -169,7 +168,7 @@ export function createPathTree(maxFolders: number) {
     for (let end = key.lastIndexOf('/'); end > 0; end = key.lastIndexOf('/', end - 1)) {
       const parent = key.slice(0, end);
       if (parents.has(parent)) return;
-      if (files.has(parent)) throw invalidEntry(path, 'is in a folder that is also a file', recreate);
+      if (kinds.get(parent) === 'file') throw invalidEntry(path, 'is in a folder that is also a file', recreate);
       parents.add(parent);
     }
     if (parents.size > maxFolders) {
@@ -182,9 +181,9 @@ export function createPathTree(maxFolders: number) {
   return {
     add({ path, kind }: Pick<ZipEntry, 'path' | 'kind'>) {
       const key = path.normalize('NFC');
-      if (files.has(key) || folders.has(key)) throw invalidEntry(path, 'occurs twice', recreate);
+      if (kinds.has(key)) throw invalidEntry(path, 'occurs twice', recreate);
       if (kind === 'file' && parents.has(key)) throw invalidEntry(path, 'is both a file and a folder', recreate);
-      (kind === 'file' ? files : folders).add(key);
+      kinds.set(key, kind);
       addParents(path, key);
     },
   };

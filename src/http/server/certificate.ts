@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { requirePrivate } from '../../config/private-file.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { msPerDay } from '../../domain/units.ts';
 
@@ -39,7 +40,7 @@ export function readCertificate(files: CertificateFiles): Certificate {
   const [certFile, keyFile] = [`${files.certificate} (server.tls.certificate)`, `${files.key} (server.tls.key)`];
   const cert = readPem('server.tls.certificate', files.certificate);
   const key = readPem('server.tls.key', files.key);
-  refuseReadableKey(files.key);
+  requirePrivate(files.key, statSync(files.key).mode, `can read the key ${keyFile}`);
   const notPem = `${certFile} is not a certificate in PEM format`;
   const parsed = attempt(notPem, () => new X509Certificate(cert));
   const notKey = `${keyFile} is not a private key in PEM format without a passphrase`;
@@ -61,13 +62,6 @@ export function readCertificate(files: CertificateFiles): Certificate {
 
 const readPem = (setting: string, file: string) =>
   attempt(`Cannot read ${setting} ${resolve(file)}`, () => readFileSync(file, 'utf8'));
-
-/** Members of a group may read it: distributions give keys to a group such as ssl-cert. */
-function refuseReadableKey(file: string): void {
-  if ((statSync(file).mode & 0o007) === 0) return;
-  const message = `Other users of this host can read the key ${file} (server.tls.key). Run "chmod o-rwx ${file}".`;
-  throw new BursarError('invalid_config', message);
-}
 
 function attempt<T>(problem: string, run: () => T): T {
   try {

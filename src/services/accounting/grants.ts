@@ -7,7 +7,7 @@ import type { Resource } from '../../store/database/tables.ts';
 import { findMember } from '../../store/identity/members.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findJob } from '../../store/jobs/jobs.ts';
-import { type Account, type AccountSet, findAccounts, lockAccount } from '../../store/ledger/accounts.ts';
+import { type ChangeDetails, findAccounts, lockAccount } from '../../store/ledger/accounts.ts';
 import {
   addGrant,
   ensurePool,
@@ -19,13 +19,11 @@ import {
 } from '../../store/ledger/grants.ts';
 import { findCurrentPeriodId } from '../../store/ledger/periods.ts';
 import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
-import type { Topic } from '../events/event-feed.ts';
 import { type CommonDeps, type ProjectScope, requireProject } from '../scope.ts';
-import { type GrantChange, insertGrantEvents } from './quota-events.ts';
+import type { ServiceDeps } from '../service-deps.ts';
+import { type GrantChange, insertQuotaEvents, toQuotaChanges } from './quota-events.ts';
 
-export interface GrantDeps extends CommonDeps {
-  userTopic: Pick<Topic, 'publish'>;
-}
+export type GrantDeps = CommonDeps & Pick<ServiceDeps, 'userTopic'>;
 
 /** Changes the grants of a project, and returns the changed accounts. Amounts are in the units of the API. */
 export async function changeGrants(deps: GrantDeps, scope: ProjectScope, change: GrantChange, request: AdminRequest) {
@@ -36,7 +34,8 @@ export async function changeGrants(deps: GrantDeps, scope: ProjectScope, change:
   const notified = new Set<string>();
   const action = { ...request, name: `grant.${change.kind}`, subject, details: change };
   const accounts = await executeAdminAction(deps, action, async (tx, at) => {
-    for (const userId of await insertGrantEvents(tx, project, inLedgerUnits, at)) notified.add(userId);
+    const changes = await toQuotaChanges(tx, project, inLedgerUnits);
+    for (const userId of await insertQuotaEvents(tx, project, changes, change.reason, at)) notified.add(userId);
     return await changeGrant(tx, project, inLedgerUnits, request.actor.userId, at);
   });
   for (const userId of notified) deps.userTopic.publish(userId);
@@ -64,13 +63,17 @@ export async function changeGrant(tx: Tx, project: ProjectRecord, change: GrantC
   }
 }
 
-type Note = { actor: string; reason: string; at: number };
 type AmountChange = Extract<GrantChange, { kind: 'top_up' | 'withdraw' }>;
 
 const unallocated = 'the part of the pool that is not allocated to any member';
 
 /** Changes the part of the pool that is not allocated to any member. */
-async function changePool(tx: Tx, project: ProjectRecord, { kind, resource, amount }: AmountChange, note: Note) {
+async function changePool(
+  tx: Tx,
+  project: ProjectRecord,
+  { kind, resource, amount }: AmountChange,
+  note: ChangeDetails,
+) {
   const poolId = await ensureCurrentPool(tx, project, resource, note.at);
   if (kind === 'top_up') await addGrant(tx, poolId, amount, kind, note);
   else {
@@ -88,7 +91,7 @@ async function changeCap(
   project: ProjectRecord,
   user: string,
   { kind, resource, amount, source }: AmountChange,
-  note: Note,
+  note: ChangeDetails,
 ) {
   const period = await findCurrentPeriodId(tx, project.id, note.at);
   const { pool, cap } = await lockPoolAndCap(tx, project, period, user, resource);
@@ -116,7 +119,7 @@ async function transferGrant(
   tx: Tx,
   project: ProjectRecord,
   { from, to, resource, amount }: Extract<GrantChange, { kind: 'transfer' }>,
-  note: Note,
+  note: ChangeDetails,
 ) {
   if (from === to) throw new BursarError('conflict', 'A transfer needs two different users.');
   // Read once: the next period may begin meanwhile, and time must not move from one period to another.
@@ -134,7 +137,7 @@ async function refundJob(
   tx: Tx,
   project: ProjectRecord,
   { job_id: jobId, amount }: Extract<GrantChange, { kind: 'refund' }>,
-  note: Note,
+  note: ChangeDetails,
 ) {
   const job = await findJob(tx, jobId);
   if (job === undefined || job.project.id !== project.id) {
@@ -159,13 +162,13 @@ async function lockPoolAndCap(
   resource: Resource,
 ) {
   const member = await findMember(tx, user, project.id);
-  const accounts: AccountSet | undefined = await findAccounts(tx, project.id, period ?? 0, user);
+  const accounts = await findAccounts(tx, project.id, period ?? 0, user);
   if (member === undefined || accounts === undefined) {
     throw new BursarError('quota_unknown', `User ${user} has no quota in ${project.name}. Make them a member first.`);
   }
-  const [pool, cap]: [Account, Account] =
-    resource === 'time' ? [accounts.timePool, accounts.timeCap] : [accounts.spacePool, accounts.spaceCap];
-  return { pool: await lockAccount(tx, pool.id), cap: await lockAccount(tx, cap.id) };
+  const { timePool, timeCap, spacePool, spaceCap } = accounts;
+  const [pool, cap] = resource === 'time' ? [timePool.id, timeCap.id] : [spacePool.id, spaceCap.id];
+  return { pool: await lockAccount(tx, pool), cap: await lockAccount(tx, cap) };
 }
 
 async function ensureCurrentPool(tx: Tx, project: ProjectRecord, resource: Resource, now: number): Promise<number> {

@@ -11,7 +11,7 @@ import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
 import { createCap } from '../identity/enrolment.ts';
 import { type ProjectScope, requireProject } from '../scope.ts';
 import type { GrantDeps } from './grants.ts';
-import { insertPeriodEvents } from './quota-events.ts';
+import { insertQuotaEvents, listActiveMembers } from './quota-events.ts';
 
 export async function openPeriod(
   deps: GrantDeps,
@@ -26,7 +26,9 @@ export async function openPeriod(
   let notified: readonly string[] = [];
   const action = { ...request, name: 'grant.period', subject: `${project.hpc}/${project.name}`, details: body };
   const opened = await executeAdminAction(deps, action, async (tx, at) => {
-    notified = await insertPeriodEvents(tx, project, memberSeconds, reason, at);
+    const userIds = await listActiveMembers(tx, project);
+    const change = { userIds, resource: 'time', account: 'cap', change: memberSeconds } as const;
+    notified = await insertQuotaEvents(tx, project, [change], reason, at);
     const period = { startsAt, endsAt, memberSeconds, reserveSeconds, reason };
     return await openGrantPeriod(tx, project, period, request.actor.userId, at);
   });
@@ -70,7 +72,7 @@ export async function openGrantPeriod(tx: Tx, project: ProjectRecord, period: Ne
   await addGrant(tx, await ensurePool(tx, project.id, 'time', periodId), reserveSeconds, 'grant', note);
   for (const { userId, status } of await listMembers(tx, project.id)) {
     const amount = status === 'active' ? memberSeconds : 0;
-    await createCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, amount, note);
+    await createCap(tx, { projectId: project.id, holder: userId, resource: 'time', periodId }, amount, note);
   }
   return { id: periodId, startsAt, endsAt };
 }

@@ -23,32 +23,10 @@ interface QuotaChange {
 }
 
 /**
- * Inserts the events of a change of grants, and returns the users concerned. Call it before the change, in the same
+ * Inserts the events of changes of quotas, and returns the users concerned. Call it before the changes, in the same
  * transaction: submissions lock the row of the user before the accounts, and the same order avoids deadlocks.
  */
-export async function insertGrantEvents(
-  tx: Tx,
-  project: ProjectRecord,
-  change: GrantChange,
-  now: number,
-): Promise<string[]> {
-  return await insertQuotaEvents(tx, project, await toQuotaChanges(tx, project, change), change.reason, now);
-}
-
-/** The same of a new period, which gives each active member a grant of time. */
-export async function insertPeriodEvents(
-  tx: Tx,
-  project: ProjectRecord,
-  memberSeconds: number,
-  reason: string,
-  now: number,
-): Promise<string[]> {
-  const userIds = await listActiveMembers(tx, project);
-  const change: QuotaChange = { userIds, resource: 'time', account: 'cap', change: memberSeconds };
-  return await insertQuotaEvents(tx, project, [change], reason, now);
-}
-
-async function insertQuotaEvents(
+export async function insertQuotaEvents(
   tx: Tx,
   project: ProjectRecord,
   changes: readonly QuotaChange[],
@@ -63,7 +41,7 @@ async function insertQuotaEvents(
   return changes.flatMap(({ userIds }) => userIds);
 }
 
-async function toQuotaChanges(tx: Tx, project: ProjectRecord, change: GrantChange): Promise<QuotaChange[]> {
+export async function toQuotaChanges(tx: Tx, project: ProjectRecord, change: GrantChange): Promise<QuotaChange[]> {
   switch (change.kind) {
     case 'top_up':
     case 'withdraw': {
@@ -91,6 +69,6 @@ async function toQuotaChanges(tx: Tx, project: ProjectRecord, change: GrantChang
   }
 }
 
-async function listActiveMembers(tx: Tx, { id }: ProjectRecord): Promise<string[]> {
+export async function listActiveMembers(tx: Tx, { id }: ProjectRecord): Promise<string[]> {
   return (await listMembers(tx, id)).filter(({ status }) => status === 'active').map(({ userId }) => userId);
 }

@@ -30,7 +30,6 @@ export async function readDelivery(
   return await requireDelivery(db, webhookId, id);
 }
 
-/** Queues a test event. */
 export async function testWebhook(
   deps: WebhookDeps,
   userId: string,

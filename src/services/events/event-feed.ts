@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import type { Db } from '../../store/database/handle.ts';
 import { getLastEventSeqs } from '../../store/events/events.ts';
 
@@ -56,32 +57,21 @@ export interface EventFeed {
   stop(): Promise<void>;
 }
 
-interface Subscriber {
-  /** The highest event number that this subscriber has seen or was notified of. */
-  last: number;
-  notify(): void;
-}
-
 /**
  * Notifies the subscriptions of new events. Hints arrive at once. One query per poll interval covers all subscriptions
  * and finds the events whose hint was missed; there are no queries while nobody is subscribed.
  */
 export function createEventFeed({ db, userTopic, pollMs, log }: EventFeedDeps): EventFeed {
-  const subscribersByUser = new Map<string, Set<Subscriber>>();
+  // An event has the id of a user for its name, and the number of the last event of the user. A hint has no number.
+  const emitter = new EventEmitter().setMaxListeners(0);
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
   let currentPoll: Promise<void> = Promise.resolve();
 
-  const subscribersOf = (userId: string): Iterable<Subscriber> => subscribersByUser.get(userId) ?? [];
-
   async function poll(): Promise<void> {
     try {
-      for (const [userId, last] of await getLastEventSeqs(db, [...subscribersByUser.keys()])) {
-        for (const subscriber of subscribersOf(userId)) {
-          if (last <= subscriber.last) continue;
-          subscriber.last = last;
-          subscriber.notify();
-        }
+      for (const [userId, last] of await getLastEventSeqs(db, emitter.eventNames() as string[])) {
+        emitter.emit(userId, last);
       }
     } catch (error) {
       log.warn({ err: error }, 'event poll failed, will retry');
@@ -89,7 +79,7 @@ export function createEventFeed({ db, userTopic, pollMs, log }: EventFeedDeps): 
   }
 
   function schedulePoll(): void {
-    if (isStopped || timer !== undefined || subscribersByUser.size === 0) return;
+    if (isStopped || timer !== undefined || emitter.eventNames().length === 0) return;
     timer = setTimeout(async () => {
       currentPoll = poll();
       await currentPoll;
@@ -99,21 +89,25 @@ export function createEventFeed({ db, userTopic, pollMs, log }: EventFeedDeps): 
   }
 
   function subscribe(userId: string, signal: AbortSignal): EventSubscription {
-    const subscribers = subscribersByUser.get(userId) ?? new Set();
-    subscribersByUser.set(userId, subscribers);
+    /** The highest number that the subscriber has seen or was notified of. */
+    let highest = 0;
     let isNotified = false;
     let resume: (() => void) | undefined;
     const notify = () => {
       isNotified = true;
       resume?.();
     };
-    const subscriber: Subscriber = { last: 0, notify };
-    subscribers.add(subscriber);
+    const onEvent = (last?: number) => {
+      if (last !== undefined && last <= highest) return;
+      highest = last ?? highest;
+      notify();
+    };
+    emitter.on(userId, onEvent);
     signal.addEventListener('abort', notify);
     schedulePoll();
     return {
       async waitForNext(lastSeen) {
-        subscriber.last = Math.max(subscriber.last, lastSeen);
+        highest = Math.max(highest, lastSeen);
         if (!isNotified && !signal.aborted) {
           await new Promise<void>((resolve) => {
             resume = resolve;
@@ -123,15 +117,12 @@ export function createEventFeed({ db, userTopic, pollMs, log }: EventFeedDeps): 
       },
       close() {
         signal.removeEventListener('abort', notify);
-        subscribers.delete(subscriber);
-        if (subscribers.size === 0 && subscribersByUser.get(userId) === subscribers) subscribersByUser.delete(userId);
+        emitter.off(userId, onEvent);
       },
     };
   }
 
-  userTopic.subscribe((userId) => {
-    for (const { notify } of subscribersOf(userId)) notify();
-  });
+  userTopic.subscribe((userId) => emitter.emit(userId));
   return {
     subscribe,
     async stop() {

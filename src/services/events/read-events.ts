@@ -2,12 +2,9 @@ import { toEventJson } from '../../contract/event.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { type EventRecord, getEventRange, listEventsAfter } from '../../store/events/events.ts';
-import type { EventFeed } from './event-feed.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 
-export interface EventDeps {
-  db: Db;
-  eventFeed: EventFeed;
-}
+type EventDeps = Pick<ServiceDeps, 'db' | 'eventFeed'>;
 
 /** The start of a read: after the event with this number, with the oldest stored event, or with the next new one. */
 export type EventPosition = number | 'oldest' | 'latest';

@@ -12,24 +12,18 @@ import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import * as store from '../../store/events/webhooks.ts';
-import type { ResolveEndpoint } from '../../webhooks/endpoint.ts';
-import { type EndpointRules, parseEndpointUrl } from '../../webhooks/endpoint.ts';
-import { deriveSecret, type SecretKey } from '../../webhooks/secrets.ts';
+import { parseEndpointUrl } from '../../webhooks/endpoint.ts';
+import { deriveSecret } from '../../webhooks/secrets.ts';
 import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
 import { findStoredResponse, type IdempotentRequest, runOnce } from '../idempotency.ts';
-import type { CommonDeps } from '../scope.ts';
-import type { Topic } from './event-feed.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 
 // A webhook of another user is reported as unknown.
 
-export interface WebhookDeps extends Pick<CommonDeps, 'db' | 'now'> {
-  endpointRules: EndpointRules;
-  /** Of one user. */
-  maxWebhooks: number;
-  resolveEndpoint: ResolveEndpoint;
-  secretKey: SecretKey;
-  userTopic: Pick<Topic, 'publish'>;
-}
+export type WebhookDeps = Pick<
+  ServiceDeps,
+  'db' | 'now' | 'endpointRules' | 'maxWebhooks' | 'resolveEndpoint' | 'secretKey' | 'userTopic'
+>;
 
 type Webhook = Static<typeof WebhookSchema>;
 type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;

@@ -27,7 +27,6 @@ export async function requireUser(db: Db, userId: string): Promise<UserRecord> {
   throw new BursarError('user_unknown', message);
 }
 
-/** Throws if there is no such user, or if the user is disabled. */
 export async function requireEnabledUser(db: Db, userId: string): Promise<void> {
   if ((await requireUser(db, userId)).disabledAt !== null) throw userDisabled(userId);
 }

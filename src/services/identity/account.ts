@@ -10,9 +10,9 @@ import { insertAudit } from '../../store/identity/audit.ts';
 import { listMemberships } from '../../store/identity/members.ts';
 import * as store from '../../store/identity/tokens.ts';
 import { findUser } from '../../store/identity/users.ts';
-import type { Topic } from '../events/event-feed.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
 import { type CommonDeps, type ReadDeps, requireScope } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { managesProject, readUsableScopes } from './access.ts';
 import type { Actor, Caller } from './actor.ts';
 import { RefusedAccess } from './refused-access.ts';
@@ -20,12 +20,7 @@ import { issueRequestedToken } from './tokens.ts';
 
 const defaultPageSize = 100;
 
-export interface TokenDeps extends CommonDeps {
-  /** Life of new tokens. */
-  tokens: { defaultDays: number; maxDays: number };
-  /** Published when the rights of a user may have become fewer. */
-  accessTopic: Pick<Topic, 'publish'>;
-}
+type TokenDeps = CommonDeps & Pick<ServiceDeps, 'tokens' | 'accessTopic'>;
 
 type Token = Static<typeof TokenSchema>;
 

@@ -1,28 +1,24 @@
 import { BursarError } from '../../domain/errors.ts';
 import { allScopes } from '../../domain/identity/policy.ts';
 import { findTokenByHash, noLimit, storeTokenUse } from '../../store/identity/tokens.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import type { Caller } from './actor.ts';
 import type { Origin } from './apply-claims.ts';
 import { findOrCreateUser, type IdentityUserDeps } from './identity-user.ts';
 import type { Identity } from './oidc/claims.ts';
-import type { OidcVerifier } from './oidc/verifier.ts';
 import { RefusedAccess, userDisabled } from './refused-access.ts';
 import { requireSession, type SessionDeps } from './sessions.ts';
 import { hashToken } from './tokens.ts';
 
-export interface AuthenticationDeps extends IdentityUserDeps, SessionDeps {
-  oidc: OidcVerifier;
-}
+type AuthenticationDeps = IdentityUserDeps & SessionDeps & Pick<ServiceDeps, 'oidc'>;
 
 type Authenticated = Omit<Caller, 'tokenHash' | 'address' | 'requestId'>;
 
 /** The credentials of a request, and its origin. */
 export interface Credentials {
-  /** The value of the Authorization header. */
   authorization: string | undefined;
   /** The secret in the session cookie. It counts only without an Authorization header. */
   session?: string | undefined;
-  /** The IP address of the client. */
   address: string;
   /** The same request was authenticated before: it does not count as a new use of a session. */
   isRepeated?: boolean;
@@ -48,10 +44,8 @@ export async function authenticate(
 
 function bearerToken(authorization: string | undefined): string {
   if (authorization === undefined || authorization.trim() === '') {
-    throw new BursarError(
-      'token_missing',
-      'Send the header "Authorization: Bearer <ACCESS_TOKEN>", or sign in at /sign-in/.',
-    );
+    const message = 'Send the header "Authorization: Bearer <ACCESS_TOKEN>", or sign in at /sign-in/.';
+    throw new BursarError('token_missing', message);
   }
   const [, token] = /^Bearer +([\w.~+/=-]+) *$/i.exec(authorization) ?? [];
   if (token === undefined) {
@@ -68,14 +62,11 @@ async function findByBursarToken(
   const record = await findTokenByHash(db, tokenHash);
   if (record === undefined) return undefined;
   const refused = (reason: string) => ({ cause: new RefusedAccess(reason, record.userId, record.id) });
-  if (record.revokedAt !== null) {
-    const message = 'This token has been revoked. Create another one at /me/tokens/, or sign in at /sign-in/.';
-    throw new BursarError('token_invalid', message, refused('a revoked token'));
-  }
-  if (record.expiresAt !== null && record.expiresAt <= now()) {
-    const message = 'This token has expired. Create another one at /me/tokens/, or sign in at /sign-in/.';
-    throw new BursarError('token_invalid', message, refused('an expired token'));
-  }
+  const advice = 'Create another one at /me/tokens/, or sign in at /sign-in/.';
+  if (record.revokedAt !== null)
+    throw new BursarError('token_invalid', `This token has been revoked. ${advice}`, refused('a revoked token'));
+  if (record.expiresAt !== null && record.expiresAt <= now())
+    throw new BursarError('token_invalid', `This token has expired. ${advice}`, refused('an expired token'));
   if (record.ownerDisabledAt !== null) throw userDisabled(record.userId, record.id);
   const { id: tokenId, userId, role, scopes, limit, expiresAt } = record;
   const day = new Date(now()).toISOString().slice(0, 'YYYY-MM-DD'.length);
@@ -95,11 +86,10 @@ async function findByIdentity(
   identity: Identity | undefined,
   origin: Origin,
 ): Promise<Authenticated> {
-  if (identity === undefined)
-    throw new BursarError(
-      'token_invalid',
-      'This token is unknown. Send one that was issued by Bursar or by its OpenID provider.',
-    );
+  if (identity === undefined) {
+    const message = 'This token is unknown. Send one that was issued by Bursar or by its OpenID provider.';
+    throw new BursarError('token_invalid', message);
+  }
   const { userId, role } = await findOrCreateUser(deps, identity, origin);
   return { userId, role, scopes: allScopes, tokenId: null, sessionId: null, limit: noLimit, validUntil: 0 };
 }

@@ -8,8 +8,8 @@ import { inTransaction } from '../../store/database/transaction.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import * as store from '../../store/identity/device-requests.ts';
 import { findUser } from '../../store/identity/users.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { readUsableScopes } from './access.ts';
-import type { TokenDeps } from './account.ts';
 import type { Actor, Caller } from './actor.ts';
 import type { Origin } from './apply-claims.ts';
 import { createSecret, hashToken, hasRoomForToken, issueRequestedToken, tooManyTokens } from './tokens.ts';
@@ -17,9 +17,8 @@ import { createSecret, hashToken, hasRoomForToken, issueRequestedToken, tooManyT
 // The device authorization grant (RFC 8628): a program without a browser shows a code, its user confirms the code in a
 // signed-in browser, and the program gets a token.
 
-export type DeviceDeps = Pick<TokenDeps, 'db' | 'tokens' | 'now'>;
+export type DeviceDeps = Pick<ServiceDeps, 'db' | 'tokens' | 'now'>;
 
-/** The request of a program for a token. */
 export interface DeviceAuthorizationRequest {
   clientName: string;
   scopes: ReadonlySet<TokenScope>;

@@ -17,7 +17,7 @@ import {
   updateProject,
 } from '../../store/identity/projects.ts';
 import { upsertUser, userExists } from '../../store/identity/users.ts';
-import { ensureAccount } from '../../store/ledger/accounts.ts';
+import { type ChangeDetails, ensureAccount } from '../../store/ledger/accounts.ts';
 import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
 import { insertPeriod, listOpenPeriods } from '../../store/ledger/periods.ts';
 
@@ -97,28 +97,19 @@ export async function joinProject(tx: Tx, project: ProjectRecord, userId: string
   if (!(await insertMember(tx, userId, project.id, now))) return false;
   await lockProject(tx, project.id);
   const note = { actor, reason: `default grant on joining ${project.name}`, at: now };
+  const cap = { projectId: project.id, holder: userId };
   for (const { id: periodId } of await listOpenPeriods(tx, project.id, now)) {
-    await createCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, project.grantTimeSeconds, note);
+    await createCap(tx, { ...cap, resource: 'time', periodId }, project.grantTimeSeconds, note);
   }
-  await createCap(tx, { projectId: project.id, userId, resource: 'space' }, project.grantSpaceBytes, note);
+  await createCap(tx, { ...cap, resource: 'space' }, project.grantSpaceBytes, note);
   return true;
 }
 
-interface Cap {
-  projectId: number;
-  userId: string;
-  resource: 'time' | 'space';
-  periodId?: number;
-}
+type Cap = Parameters<typeof ensureAccount>[1];
 
 /** Creates a user's cap, and adds the amount to the cap and to the pool. */
-export async function createCap(
-  tx: Tx,
-  { projectId, userId, resource, periodId }: Cap,
-  amount: number,
-  note: { actor: string; reason: string; at: number },
-): Promise<void> {
+export async function createCap(tx: Tx, cap: Cap, amount: number, note: ChangeDetails): Promise<void> {
+  const { projectId, resource, periodId } = cap;
   await addGrant(tx, await ensurePool(tx, projectId, resource, periodId), amount, 'grant', note);
-  const cap = { projectId, holder: userId, resource, ...(periodId === undefined ? {} : { periodId }) };
   await addGrant(tx, await ensureAccount(tx, cap), amount, 'grant', note);
 }

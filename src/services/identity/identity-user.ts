@@ -5,17 +5,13 @@ import type { Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { findIdentity, type IdentityRecord, insertIdentity } from '../../store/identity/identities.ts';
 import { insertUser, nextUserId, userExists } from '../../store/identity/users.ts';
-import type { Topic } from '../events/event-feed.ts';
-import type { CommonDeps } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { applyClaims, type Origin } from './apply-claims.ts';
 import { joinAutoJoinProjects } from './enrolment.ts';
 import type { Identity } from './oidc/claims.ts';
 import { userDisabled } from './refused-access.ts';
 
-export interface IdentityUserDeps extends Pick<CommonDeps, 'db' | 'now'> {
-  /** Published when the rights of a user may have become fewer. */
-  accessTopic: Pick<Topic, 'publish'>;
-}
+export type IdentityUserDeps = Pick<ServiceDeps, 'db' | 'now' | 'accessTopic'>;
 
 /**
  * Returns the user of an identity, after its claims were applied. The first request of an identity creates its user. A request
@@ -36,14 +32,8 @@ export async function findOrCreateUser(
     const isTaken = identity.userId !== null && (await userExists(tx, identity.userId));
     const existing = (await findIdentity(tx, identity))?.userId;
     const userId = existing ?? (await createUser(tx, identity, isTaken, now()));
-    const role = await applyClaims(
-      tx,
-      userId,
-      { ...identity, groupsHash, isNew: existing === undefined },
-      origin,
-      now(),
-    );
-    return { userId, role };
+    const claims = { ...identity, groupsHash, isNew: existing === undefined };
+    return { userId, role: await applyClaims(tx, userId, claims, origin, now()) };
   });
   if (record !== undefined) accessTopic.publish(user.userId);
   return user;

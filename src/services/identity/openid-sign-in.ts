@@ -5,16 +5,14 @@ import { msPerMinute } from '../../domain/units.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { findSessionByHash } from '../../store/identity/sessions.ts';
 import { insertSignInAttempt, takeSignInAttempt } from '../../store/identity/sign-ins.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { findOrCreateUser, type IdentityUserDeps } from './identity-user.ts';
 import { toIdentity } from './oidc/claims.ts';
-import { loadClient, type OidcClients } from './oidc/clients.ts';
+import { loadClient } from './oidc/clients.ts';
 import { type SessionDeps, type StartedSession, startSession, type Visitor } from './sessions.ts';
 import { createSecret, hashToken } from './tokens.ts';
 
-export interface OpenIdSignInDeps extends SessionDeps, IdentityUserDeps {
-  providers: readonly OidcConfig[];
-  oidcClients: OidcClients;
-}
+type OpenIdSignInDeps = SessionDeps & IdentityUserDeps & Pick<ServiceDeps, 'providers' | 'oidcClients'>;
 
 /** An issuer with which people can sign in. */
 export interface SignInIssuer {

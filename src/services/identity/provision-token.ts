@@ -1,22 +1,18 @@
-import type { OidcConfig } from '../../config/oidc-schema.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { allScopes, type SiteRole, type TokenScope, userScopes } from '../../domain/identity/policy.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
-import type { TokenLimit } from '../../store/identity/tokens.ts';
-import { noLimit } from '../../store/identity/tokens.ts';
+import { noLimit, type TokenLimit } from '../../store/identity/tokens.ts';
 import { findUser, listUserIds, updateUser } from '../../store/identity/users.ts';
-import { type ReadDeps, requireScope } from '../scope.ts';
-import type { Actor } from './actor.ts';
-import { commandLineActor } from './actor.ts';
+import { requireScope } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
+import { type Actor, commandLineActor } from './actor.ts';
 import { automaticActor, enrolUser } from './enrolment.ts';
 import { createSignInLink } from './sign-in-links.ts';
-import { issueRecordedToken } from './tokens.ts';
+import { issueToken } from './tokens.ts';
 import { requireRoleDecidedHere } from './users.ts';
 
-export interface ProvisionDeps extends ReadDeps {
-  providers: readonly OidcConfig[];
-}
+type ProvisionDeps = Pick<ServiceDeps, 'db' | 'systems' | 'providers'>;
 
 /** A token that an operator creates for a user. */
 export interface ProvisionRequest {
@@ -61,7 +57,7 @@ export async function provisionToken(
     if (isNew) await record('user.create', {});
     if (newRole !== undefined) await record('user.role', { role: newRole });
     const newToken = { userId, name, scopes, limit, expiresAt };
-    return (await issueRecordedToken(tx, newToken, { actor, details: why }, now)).token;
+    return (await issueToken(tx, newToken, { actor, details: why }, now)).token;
   });
 }
 

@@ -51,8 +51,8 @@ const maxRefusals = 1000;
 const maxPathLength = 200;
 
 /**
- * Records refused requests in the audit trail: at most one write a second, and one record a minute for equal requests,
- * with their number. So nobody can fill the database, or slow down others, with requests that are refused anyway.
+ * Records refused requests in the audit trail: at most one write per second, and one record per minute for equal requests,
+ * with their number. Nobody can fill the database, or slow down others, with requests that are refused anyway.
  */
 export function createRefusalRecorder(deps: RefusalRecorderDeps): RefusalRecorder {
   const { db, now, log, writeIntervalMs = 1000, repeatIntervalMs = 60_000 } = deps;

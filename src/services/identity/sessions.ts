@@ -6,17 +6,14 @@ import type { Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import * as store from '../../store/identity/sessions.ts';
-import type { Topic } from '../events/event-feed.ts';
-import type { CommonDeps } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { requireEnabledUser } from './access.ts';
 import type { Actor, Caller } from './actor.ts';
 import { RefusedAccess, userDisabled } from './refused-access.ts';
 import { createSecret, hashToken } from './tokens.ts';
 
-export interface SessionDeps extends Pick<CommonDeps, 'db' | 'now'> {
-  /** A session that was not used for `idleMs` has ended. `maxMs` is its longest life, however often it is used. */
-  sessions: { idleMs: number; maxMs: number };
-}
+export type SessionDeps = Pick<ServiceDeps, 'db' | 'now' | 'sessions'>;
+type EndSessionDeps = SessionDeps & Pick<ServiceDeps, 'accessTopic'>;
 
 /** A browser that is about to sign in. */
 export interface Visitor {
@@ -93,11 +90,6 @@ export async function requireSession(
   if (isUse && at - session.lastUsedAt >= Math.min(useIntervalMs, idleMs / 10))
     void store.storeSessionUse(db, session.id, at).catch(() => undefined);
   return { ...session, endsAt: Math.min(session.expiresAt, (isUse ? at : session.lastUsedAt) + idleMs) };
-}
-
-export interface EndSessionDeps extends SessionDeps {
-  /** Published when the rights of a user may have become fewer. */
-  accessTopic: Pick<Topic, 'publish'>;
 }
 
 type Session = Static<typeof SessionSchema>;

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { BursarError } from '../../domain/errors.ts';
 import { formatScopes, type TokenScope } from '../../domain/identity/policy.ts';
-import type { Db, Tx } from '../../store/database/handle.ts';
+import type { Tx } from '../../store/database/handle.ts';
 import { type AuditActor, insertAudit } from '../../store/identity/audit.ts';
 import { countValidTokens, insertToken, noLimit, type TokenLimit } from '../../store/identity/tokens.ts';
 
@@ -17,34 +17,27 @@ export interface TokenRequest {
   expiresAt: number | null;
 }
 
-/** Creates a token for an existing user. Only its hash is stored, so the token cannot be shown again. */
+/**
+ * Creates a token for an existing user. Only its hash is stored, so the token cannot be shown again. The record in the audit
+ * trail is the last statement.
+ */
 export async function issueToken(
-  db: Db,
-  { limit = noLimit, ...request }: TokenRequest,
-  now: number,
-): Promise<{ id: number; token: string }> {
-  const token = createSecret(tokenPrefix);
-  const id = await insertToken(db, { ...request, limit, hash: hashToken(token), createdAt: now });
-  return { id, token };
-}
-
-/** Like `issueToken`, with a record in the audit trail, which is the last statement. */
-export async function issueRecordedToken(
   tx: Tx,
-  request: TokenRequest,
+  { limit = noLimit, ...request }: TokenRequest,
   { actor, details = {} }: { actor: AuditActor; details?: Readonly<Record<string, unknown>> },
   now: number,
 ): Promise<{ id: number; token: string }> {
-  const issued = await issueToken(tx, request, now);
+  const token = createSecret(tokenPrefix);
   const { userId, name, scopes } = request;
+  const id = await insertToken(tx, { ...request, limit, hash: hashToken(token), createdAt: now });
   await insertAudit(tx, {
     actor,
     action: 'token.create',
-    subject: `${userId}/${issued.id}`,
+    subject: `${userId}/${id}`,
     details: { name, scopes: formatScopes(scopes), ...details },
     at: now,
   });
-  return issued;
+  return { id, token };
 }
 
 /** More than anybody keeps track of. */
@@ -52,13 +45,13 @@ const maxValidTokens = 100;
 export const tooManyTokens = `You have ${maxValidTokens} valid tokens. Revoke one that you do not need: GET /me/tokens/ lists them.`;
 
 /**
- * Like `issueRecordedToken`, for a user who asks for it, who may have a limited number of tokens. They are counted after the
+ * Like `issueToken`, for a user who asks for it, who may have a limited number of tokens. They are counted after the
  * record in the audit trail, because that makes concurrent requests wait.
  */
 export async function issueRequestedToken(
-  ...[tx, request, audit, now]: Parameters<typeof issueRecordedToken>
+  ...[tx, request, audit, now]: Parameters<typeof issueToken>
 ): Promise<{ id: number; token: string }> {
-  const issued = await issueRecordedToken(tx, request, audit, now);
+  const issued = await issueToken(tx, request, audit, now);
   if ((await countValidTokens(tx, request.userId, now)) > maxValidTokens)
     throw new BursarError('too_many_tokens', tooManyTokens);
   return issued;

@@ -1,5 +1,4 @@
 import type { Static } from 'typebox';
-import type { OidcConfig } from '../../config/oidc-schema.ts';
 import type { UserDetailsSchema, UserSchema } from '../../contract/administration.ts';
 import { toIsoTime, toIsoTimeOrNull } from '../../contract/fields.ts';
 import { BursarError } from '../../domain/errors.ts';
@@ -14,15 +13,10 @@ import {
 } from '../../store/identity/identities.ts';
 import * as store from '../../store/identity/users.ts';
 import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
-import type { Topic } from '../events/event-feed.ts';
-import type { CommonDeps } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { requireUser } from './access.ts';
 
-export interface UserDeps extends Pick<CommonDeps, 'db' | 'now'> {
-  providers: readonly OidcConfig[];
-  /** Published when the rights of a user may have become fewer. */
-  accessTopic: Pick<Topic, 'publish'>;
-}
+export type UserDeps = Pick<ServiceDeps, 'db' | 'now' | 'providers' | 'accessTopic'>;
 
 /** A change to a user, with the reason for the audit trail. */
 export interface UserChange extends AdminRequest {
@@ -120,7 +114,7 @@ async function changeUser(
 }
 
 /** Throws if the groups at an OpenID provider decide about the role of the user. */
-export async function requireRoleDecidedHere(db: Db, providers: readonly OidcConfig[], userId: string): Promise<void> {
+export async function requireRoleDecidedHere(db: Db, providers: UserDeps['providers'], userId: string): Promise<void> {
   const deciding = new Set(providers.filter(({ roles }) => roles !== undefined).map(({ issuer }) => issuer));
   if (deciding.size === 0) return;
   const identity = (await listIdentities(db, userId)).find(({ issuer }) => deciding.has(issuer));

@@ -4,16 +4,12 @@ import { isTerminal } from '../../domain/jobs/job.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import { requestCancellation } from '../../store/jobs/job-queue.ts';
-import type { Topic } from '../events/event-feed.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
 import { type CommonDeps, requireSystem } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { auditedJob, interventionOf, type JobAction, requireJob } from './find-job.ts';
 
-export interface CancelJobDeps extends CommonDeps {
-  userTopic: Pick<Topic, 'publish'>;
-  /** Called when a cancellation is stored, so that the dispatcher and the canceller poll at once. */
-  wakeDispatcher(hpc: string): void;
-}
+type CancelJobDeps = CommonDeps & Pick<ServiceDeps, 'userTopic' | 'wakeDispatcher'>;
 
 /** The public JSON of the job. `hasEnded` is false as long as the system has not ended it. */
 export interface CancelledJob {

@@ -8,21 +8,17 @@ import { insertEvent } from '../../store/events/events.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import { type JobRecord, updateStatus } from '../../store/jobs/jobs.ts';
 import { freeSpace } from '../../store/ledger/ledger.ts';
-import type { Topic } from '../events/event-feed.ts';
 import type { Actor } from '../identity/actor.ts';
-import { type CommonDeps, requireSystem } from '../scope.ts';
+import { requireSystem } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { auditedJob, type Intervention, interventionOf, type JobAction, requireJob } from './find-job.ts';
 
-export interface DeleteFilesDeps extends Omit<CommonDeps, 'db'> {
+interface DeleteFilesDeps extends Pick<ServiceDeps, 'systems' | 'removeFiles' | 'now'> {
   /** Runs a transaction; that of a worker commits only while the worker holds its lease. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
-  /** Removes the workspace of a job in the background. */
-  removeFiles(hpc: string, jobId: string): void;
 }
 
-export interface DeleteJobDeps extends CommonDeps, Omit<DeleteFilesDeps, 'transaction'> {
-  userTopic: Pick<Topic, 'publish'>;
-}
+type DeleteJobDeps = Pick<ServiceDeps, 'db' | 'systems' | 'removeFiles' | 'now' | 'userTopic'>;
 
 /** Deletes the files of a finished job and returns its public JSON. Repeating it is harmless. */
 export async function deleteJob(deps: DeleteJobDeps, action: JobAction): Promise<string> {

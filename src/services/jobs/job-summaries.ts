@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Slots } from '../../domain/slots.ts';
 import type { Db } from '../../store/database/handle.ts';
 import type { JobFilter } from '../../store/jobs/job-filters.ts';
 import {
@@ -8,13 +7,9 @@ import {
   readJobSummaries,
   readSearchableJobs,
 } from '../../store/jobs/job-summaries.ts';
-import { type Owner, type PathScope, type ReadDeps, requireScope } from '../scope.ts';
+import { type Owner, type PathScope, requireScope } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { requireKnownStage } from './read-jobs.ts';
-
-export interface JobSummaryDeps extends ReadDeps {
-  /** One for each user: searches may read much, and many of one user at once would delay the requests of everybody. */
-  searches: Pick<Slots, 'run'>;
-}
 
 /** Filters and page of a list of summaries. */
 export interface JobSummaryQuery extends Omit<JobFilter, 'owner' | 'hpc' | 'project'> {
@@ -42,7 +37,7 @@ const jobsPerChunk = 1000;
  * beginning that many ids have.
  */
 export async function listJobSummaries(
-  deps: JobSummaryDeps,
+  deps: Pick<ServiceDeps, 'db' | 'systems' | 'searches'>,
   caller: string,
   owner: Owner,
   scope: PathScope,

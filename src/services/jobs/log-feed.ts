@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../../domain/errors.ts';
 import type { LogChunk } from '../../files/workspaces/workspace-reader.ts';
@@ -23,10 +24,12 @@ interface Feed {
   error: unknown;
   /** The chunk of the last poll. A follower that is up to date takes it from here and reads nothing. */
   lastChunk: { offset: number; bytes: Buffer };
-  /** Called, and removed, at the next change. */
-  waiters: Set<() => void>;
+  /** Emits `change`. */
+  events: EventEmitter;
   stop: AbortController;
 }
+
+export type LogFeeds = ReturnType<typeof createLogFeeds>;
 
 /**
  * Follows logs. One poller per log serves all its followers: fast while the log grows, and more and more slowly while it
@@ -50,7 +53,7 @@ export function createLogFeeds(metrics: Pick<Metrics, 'setGauge' | 'increment'>)
         isComplete: false,
         error: undefined,
         lastChunk: { offset: size, bytes: Buffer.alloc(0) },
-        waiters: new Set(),
+        events: new EventEmitter().setMaxListeners(0),
         stop: new AbortController(),
       };
       feeds.set(name, feed);
@@ -91,7 +94,7 @@ export function createLogFeeds(metrics: Pick<Metrics, 'setGauge' | 'increment'>)
             yield bytes;
           } else if (feed.error !== undefined) throw feed.error;
           else if (feed.isComplete) return;
-          else await nextChange(feed, signal);
+          else await once(feed.events, 'change', { signal });
         }
       } catch (error) {
         if (!signal.aborted) throw error;
@@ -137,33 +140,16 @@ async function pollLog(feed: Feed, source: LogSource, onPoll: () => void): Promi
       }
       feed.isComplete = hasEnded && !hasGrown;
       pauseMs = hasGrown ? fast : Math.min(slow, pauseMs * pollBackoff);
-      if (hasGrown || feed.isComplete) notifyFollowers(feed);
+      if (hasGrown || feed.isComplete) feed.events.emit('change');
       if (hasGrown && hasEnded) continue;
     } catch (error) {
       if (!isTransient(error)) {
         feed.error = error;
-        notifyFollowers(feed);
+        feed.events.emit('change');
         return;
       }
       pauseMs = slow;
     }
     await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
   }
-}
-
-function notifyFollowers(feed: Feed): void {
-  const waiters = [...feed.waiters];
-  feed.waiters.clear();
-  for (const resolve of waiters) resolve();
-}
-
-/** Resolves at the next change, or when the signal is aborted. */
-async function nextChange(feed: Feed, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const onAbort = () => resolve();
-  feed.waiters.add(resolve);
-  signal.addEventListener('abort', onAbort);
-  await promise;
-  signal.removeEventListener('abort', onAbort);
-  feed.waiters.delete(resolve);
 }

@@ -1,32 +1,25 @@
 import type { Readable } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
-import type { Slots } from '../../domain/slots.ts';
 import { parseFilePath } from '../../files/safe-paths.ts';
-import { fileNotFound, type ListedFile, type OpenFile } from '../../files/workspaces/workspace-reader.ts';
+import {
+  fileNotFound,
+  type ListedFile,
+  type OpenFile,
+  type WorkspaceReading,
+} from '../../files/workspaces/workspace-reader.ts';
 import type { Workspaces } from '../../files/workspaces/workspaces.ts';
 import { writeZip } from '../../files/zip/zip-writer.ts';
 import { findJobState, type JobRecord } from '../../store/jobs/jobs.ts';
-import type { ReadDeps } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { type JobPath, requireJob } from './find-job.ts';
 
 export type { ListedFile, OpenFile } from '../../files/workspaces/workspace-reader.ts';
 
-export interface FileDeps extends ReadDeps {
-  workspacesByHpc: ReadonlyMap<string, Workspaces>;
-}
-
-export interface OpenFileDeps extends FileDeps {
-  /** A few for each user and system. Finding the links of a file that has several may read the whole workspace. */
-  fileOpenings: Pick<Slots, 'run'>;
-}
+export type FileDeps = Pick<ServiceDeps, 'db' | 'systems' | 'workspacesByHpc'>;
+type OpenFileDeps = FileDeps & Pick<ServiceDeps, 'fileOpenings'>;
 
 /** A request for something that a job has produced. */
-export interface Reading extends JobPath {
-  /** The caller, who may be an administrator. */
-  user: string;
-  /** Aborted when the client has disconnected. */
-  signal: AbortSignal;
-}
+export type Reading = JobPath & WorkspaceReading;
 
 /** A request for a file or folder in the workspace of a job. */
 export interface FileRequest extends Reading {
@@ -37,7 +30,7 @@ export interface FileRequest extends Reading {
 /** Lists the files in a folder of a job's workspace and in its subfolders. */
 export async function listFiles(deps: FileDeps, request: FileRequest): Promise<AsyncIterable<ListedFile>> {
   const { job, workspaces, path } = await resolvePath(deps, request);
-  return orMissing(deps, job, request, workspaces.listFiles(request.jobId, path, request.signal, request.user));
+  return orMissing(deps, job, request, workspaces.listFiles(request, path));
 }
 
 export async function openFile(deps: OpenFileDeps, request: FileRequest): Promise<OpenFile> {
@@ -45,7 +38,7 @@ export async function openFile(deps: OpenFileDeps, request: FileRequest): Promis
     const { job, workspaces, path } = await resolvePath(deps, request);
     if (path.length === 0) throw fileNotFound();
     try {
-      return await workspaces.openFile(request.jobId, path, request.signal, request.user);
+      return await workspaces.openFile(request, path);
     } catch (error) {
       await requireFilesPresent(deps, job, request);
       throw error;
@@ -58,8 +51,7 @@ export async function openFile(deps: OpenFileDeps, request: FileRequest): Promis
 /** A folder of a job's workspace as a zip, which is created while it is read. */
 export async function archiveFiles(deps: FileDeps, request: FileRequest): Promise<Readable> {
   const { job, workspaces, path } = await resolvePath(deps, request);
-  const entries = workspaces.archive(request.jobId, path, request.signal, request.user);
-  return await writeZip(orMissing(deps, job, request, entries));
+  return await writeZip(orMissing(deps, job, request, workspaces.archive(request, path)));
 }
 
 async function resolvePath(deps: FileDeps, request: FileRequest) {
@@ -80,12 +72,8 @@ export function requireWorkspaces({ workspacesByHpc }: FileDeps, job: JobRecord)
  * Throws if a job that an engine has accepted has no workspace: its file system is not mounted, or the database was
  * restored or copied without the files. Call it only after nothing was found, because it asks the file system once more.
  */
-export async function requireFilesPresent(
-  deps: FileDeps,
-  job: JobRecord,
-  { signal, user }: Pick<Reading, 'signal' | 'user'>,
-): Promise<void> {
-  if (job.engineRef === null || (await requireWorkspaces(deps, job).hasWorkspace(job.jobId, signal, user))) return;
+export async function requireFilesPresent(deps: FileDeps, job: JobRecord, reading: Reading): Promise<void> {
+  if (job.engineRef === null || (await requireWorkspaces(deps, job).hasWorkspace(reading))) return;
   if ((await findJobState(deps.db, job.id)) === 'deleted') throw filesDeleted();
   throw new BursarError(
     'files_missing',

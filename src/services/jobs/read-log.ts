@@ -1,15 +1,12 @@
 import { isTerminal } from '../../domain/jobs/job.ts';
 import type { LogStream } from '../../files/workspaces/workspace-reader.ts';
 import { findJobState } from '../../store/jobs/jobs.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 import { requireJob } from './find-job.ts';
-import type { createLogFeeds, LogSource } from './log-feed.ts';
+import type { LogSource } from './log-feed.ts';
 import { type FileDeps, type Reading, requireFilesPresent, requireWorkspaces } from './read-files.ts';
 
 export type { LogStream } from '../../files/workspaces/workspace-reader.ts';
-
-export interface LogDeps extends FileDeps {
-  logFeeds: ReturnType<typeof createLogFeeds>;
-}
 
 export interface LogRequest extends Reading {
   stream: LogStream;
@@ -30,12 +27,12 @@ export interface Log {
 const chunkBytes = 1024 * 1024;
 
 /** The log of a job that has not started or has written nothing is empty. */
-export async function openJobLog(deps: LogDeps, request: LogRequest): Promise<Log> {
-  const { user, jobId, stream, signal } = request;
+export async function openJobLog(deps: FileDeps & Pick<ServiceDeps, 'logFeeds'>, request: LogRequest): Promise<Log> {
+  const { jobId, stream, signal } = request;
   const job = await requireJob(deps, request);
   const workspaces = requireWorkspaces(deps, job);
   const source: LogSource = {
-    read: (range, readSignal) => workspaces.readLog(jobId, stream, range, readSignal, user),
+    read: (range, readSignal) => workspaces.readLog({ ...request, signal: readSignal }, stream, range),
     isComplete: async () => isTerminal((await findJobState(deps.db, job.id)) ?? 'deleted'),
     pollMs: workspaces.logPollMs,
   };

@@ -8,6 +8,7 @@ import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findEligibility, type SubmissionEligibility } from '../../store/jobs/submission-eligibility.ts';
 import type { AccountSet } from '../../store/ledger/accounts.ts';
 import { type CommonDeps, type PathScope, projectNotFound, requireSystem } from '../scope.ts';
+import type { ServiceDeps, UnfinishedJobs } from '../service-deps.ts';
 
 /** The system, project and accounts of a submission. The caller may submit to them. */
 export interface SubmissionTarget {
@@ -17,17 +18,7 @@ export interface SubmissionTarget {
   maxUnfinishedJobs: UnfinishedJobs;
 }
 
-/** Numbers of unfinished jobs: of one user in all projects, and of one project for all users. */
-export interface UnfinishedJobs {
-  user: number;
-  project: number;
-}
-
-export interface SubmissionTargetDeps extends CommonDeps {
-  /** The first project that the configuration lists for a system. */
-  defaultProject(hpc: string): string;
-  maxUnfinishedJobs(hpc: string, project: string): UnfinishedJobs;
-}
+export type SubmissionTargetDeps = CommonDeps & Pick<ServiceDeps, 'defaultProject' | 'maxUnfinishedJobs'>;
 
 /** Throws unless the user may submit: 404 for an unknown system or project, 403 or 503 with the reason otherwise. */
 export async function requireSubmissionTarget(

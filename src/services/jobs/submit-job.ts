@@ -11,21 +11,19 @@ import {
 import { countRequestedUnits, maxAffordableRuntimeHours } from '../../domain/accounting/charge.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
-import { formatBytes } from '../../domain/format-amount.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { parsePayload } from '../../domain/jobs/payload.ts';
 import { formatJobId } from '../../domain/systems/system.ts';
-import type { Spool, Upload, UploadBody } from '../../files/spool/spool.ts';
-import type { CheckInput } from '../../files/zip/check-input.ts';
+import { type Spool, tooLarge, type Upload, type UploadBody } from '../../files/spool/spool.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
 import { findJobJson } from '../../store/jobs/job-lists.ts';
 import { insertJob, lockJobsVersion, type NewJob } from '../../store/jobs/jobs.ts';
 import type { Amounts } from '../../store/ledger/accounts.ts';
 import { placeHold } from '../../store/ledger/ledger.ts';
-import type { Topic } from '../events/event-feed.ts';
-import { type AbandonedClaims, claimKey, type IdempotentRequest, type KeyClaim, keyReused } from '../idempotency.ts';
+import { claimKey, extensionMs, type IdempotentRequest, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { PathScope } from '../scope.ts';
+import type { ServiceDeps, UnfinishedJobs } from '../service-deps.ts';
 import {
   findJobLimitError,
   quoteFor,
@@ -33,20 +31,10 @@ import {
   requireSubmissionTarget,
   type SubmissionTarget,
   type SubmissionTargetDeps,
-  type UnfinishedJobs,
 } from './submission-target.ts';
 
-export interface SubmissionDeps extends SubmissionTargetDeps {
-  spool: Spool;
-  checkInput: CheckInput;
-  maxBodyBytes: number;
-  abandonedClaims: AbandonedClaims;
-  userTopic: Pick<Topic, 'publish'>;
-  /** Called when a job of the system may have been stored, so that the dispatcher polls at once. */
-  wakeDispatcher(hpc: string): void;
-}
-
-const claimExtensionMs = 10_000;
+type SubmissionDeps = SubmissionTargetDeps &
+  Pick<ServiceDeps, 'spool' | 'checkInput' | 'maxBodyBytes' | 'abandonedClaims' | 'userTopic' | 'wakeDispatcher'>;
 
 export interface Submission {
   userId: string;
@@ -79,11 +67,15 @@ export async function submitJob(deps: SubmissionDeps, submission: Submission): P
     await requireSameBody(deps, result.earlier, body);
     return result.earlier.response;
   }
+  const { claim } = result;
+  const timer = setInterval(claim.extend, extensionMs);
   try {
-    return await acceptJob(deps, submission, result.claim);
+    return await acceptJob(deps, submission, claim);
   } catch (error) {
-    await result.claim.release();
+    await claim.release();
     throw error;
+  } finally {
+    clearInterval(timer);
   }
 }
 
@@ -91,12 +83,6 @@ async function requireSameBody({ spool, maxBodyBytes }: SubmissionDeps, earlier:
   const upload = await spool.receive(body, { maxBytes: maxBodyBytes });
   await spool.discard(upload);
   if (upload.sha256 !== earlier.bodySha256) throw keyReused();
-}
-
-function requireAllowedSize(declaredBytes: number | null, maxBytes: number): void {
-  if (declaredBytes === null || declaredBytes <= maxBytes) return;
-  const message = `The request body is larger than the limit of ${formatBytes(maxBytes)}. Send a smaller zip file.`;
-  throw new BursarError('too_large', message, { details: { maxBytes } });
 }
 
 /** Everything that the headers can decide is decided before the body is read. */
@@ -110,16 +96,17 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   if (refusal !== null) throw refusal;
   requireWithinJobLimits(target, toNextCounts(target.accounts));
 
-  requireAllowedSize(declaredBytes, deps.maxBodyBytes);
-  const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes, onProgress: () => claim?.extend() });
+  const maxBytes = deps.maxBodyBytes;
+  if (declaredBytes !== null && declaredBytes > maxBytes) throw tooLarge({ maxBytes });
+  const upload = await deps.spool.receive(body, { maxBytes });
   const { system } = target;
   try {
     // An empty body is a job without input files.
     const zip = upload.bytes === 0 ? null : upload.content;
     const findScriptError = (text: string, hasMore: boolean) =>
       system.commandLanguage.findDirectiveError(text, request, hasMore);
-    const checking = deps.checkInput(request, zip, request.command.kind === 'script' ? findScriptError : null);
-    const { unpackedBytes, startFolder } = await (claim === null ? checking : extendUntil(claim, checking));
+    const isScript = request.command.kind === 'script';
+    const { unpackedBytes, startFolder } = await deps.checkInput(request, zip, isScript ? findScriptError : null);
     const jobId = formatJobId(system, request.tool, randomUUID());
     try {
       const input = zip && (await storeInput(deps.spool, upload, unpackedBytes, jobId));
@@ -147,16 +134,6 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
     }
   } finally {
     await deps.spool.discard(upload);
-  }
-}
-
-/** A large zip may wait for its check for longer than a claim lasts. */
-async function extendUntil<T>(claim: KeyClaim, work: Promise<T>): Promise<T> {
-  const timer = setInterval(claim.extend, claimExtensionMs);
-  try {
-    return await work;
-  } finally {
-    clearInterval(timer);
   }
 }
 

@@ -1,17 +1,12 @@
-import { publicSystem, type SystemFields } from '../../contract/system.ts';
+import { publicSystem } from '../../contract/system.ts';
 import { publicDetails, type StorageProblem, withDelayedJobs } from '../../domain/systems/health.ts';
-import type { Isolation } from '../../domain/systems/isolation.ts';
 import { countDelayedJobs } from '../../store/systems/backlog.ts';
 import { countUnfinishedJobs, listSystems, type SystemRecord, updateSystem } from '../../store/systems/systems.ts';
 import { type AdminRequest, executeAdminAction } from '../admin-action.ts';
 import { type CommonDeps, requireSystem } from '../scope.ts';
+import type { ServiceDeps } from '../service-deps.ts';
 
-export interface SystemDeps extends CommonDeps {
-  inputLimits: SystemFields['inputLimits'];
-  defaultProject(hpc: string): string;
-  isolationOf(hpc: string): Isolation['kind'];
-  storageProblem(): StorageProblem | null;
-}
+type SystemDeps = CommonDeps & Pick<ServiceDeps, 'inputLimits' | 'defaultProject' | 'isolationOf' | 'storageProblem'>;
 
 /**
  * Reads limits, tools and health of one system or of all, without asking the schedulers. Only operators get the errors of

@@ -55,12 +55,8 @@ async function updateGauges({ db, metrics, holder, now }: GaugeDeps): Promise<vo
   for (const record of await listSystems(db)) {
     const { hpc } = record;
     const { status } = withDelayedJobs(record, delayed.get(hpc));
-    setJobGauges(
-      metrics,
-      hpc,
-      groups.filter((group) => group.hpc === hpc),
-      now(),
-    );
+    const ofSystem = groups.filter((group) => group.hpc === hpc);
+    setJobGauges(metrics, hpc, ofSystem, now());
     metrics.setGauge('bursar_jobs_delayed', { hpc }, delayed.get(hpc)?.count ?? 0);
     metrics.setGauge('bursar_system_up', { hpc }, statusValues[status]);
     metrics.setGauge('bursar_quota_held_seconds', { hpc }, Number(holds.get(hpc)?.timeSeconds ?? 0));
@@ -77,23 +73,14 @@ function setJobGauges(metrics: GaugeDeps['metrics'], hpc: string, groups: readon
   for (const state of states) {
     const group = groups.find((candidate) => candidate.state === state);
     metrics.setGauge('bursar_jobs', { hpc, state }, Number(group?.jobs ?? 0));
-    metrics.setGauge(
-      'bursar_oldest_job_age_seconds',
-      { hpc, state },
-      toAgeSeconds(group?.oldestAcceptedAt ?? null, now),
-    );
+    const ageSeconds = toAgeSeconds(group?.oldestAcceptedAt ?? null, now);
+    metrics.setGauge('bursar_oldest_job_age_seconds', { hpc, state }, ageSeconds);
   }
   const sum = (count: (group: JobGroup) => number) => groups.reduce((total, group) => total + Number(count(group)), 0);
-  metrics.setGauge(
-    'bursar_jobs_cancel_requested',
-    { hpc },
-    sum((group) => group.cancelRequested),
-  );
-  metrics.setGauge(
-    'bursar_stuck_submissions',
-    { hpc },
-    sum((group) => group.stuckSubmissions),
-  );
+  const cancelRequested = sum((group) => group.cancelRequested);
+  const stuckSubmissions = sum((group) => group.stuckSubmissions);
+  metrics.setGauge('bursar_jobs_cancel_requested', { hpc }, cancelRequested);
+  metrics.setGauge('bursar_stuck_submissions', { hpc }, stuckSubmissions);
 }
 
 const toAgeSeconds = (since: number | null, now: number) => (since === null ? 0 : Math.max(0, (now - since) / 1000));

@@ -19,6 +19,7 @@ import {
   UpdateQueryNode,
 } from 'kysely';
 import { LRUCache } from 'lru-cache';
+import { requirePrivate } from '../../config/private-file.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { sqliteDialect } from './dialect.ts';
 import { createGroupWriter, type GroupMember, withBursarErrors } from './group-commit.ts';
@@ -117,10 +118,7 @@ function makePrivate(file: string): void {
     const stats = statSync(path, { throwIfNoEntry: false });
     if (stats === undefined || (stats.mode & 0o077) === 0) continue;
     if (stats.uid === process.geteuid?.()) chmodSync(path, 0o600);
-    else if ((stats.mode & 0o007) !== 0) {
-      const message = `Other users of this host have access to ${path}. Run "chmod o-rwx ${path}".`;
-      throw new BursarError('invalid_config', message);
-    }
+    else requirePrivate(path, stats.mode, `have access to ${path}`);
   }
 }
 

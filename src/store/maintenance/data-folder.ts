@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite, { type Database } from 'better-sqlite3';
+import { isOpenToOthers } from '../../config/private-file.ts';
 import { BursarError, errnoCode } from '../../domain/errors.ts';
 import type { Db } from '../database/handle.ts';
 
@@ -50,7 +51,7 @@ function closeToOthers(dataFolder: string): boolean {
     chmodSync(dataFolder, 0o700);
     return true;
   }
-  if ((mode & 0o007) === 0) return false;
+  if (!isOpenToOthers(mode)) return false;
   throw new BursarError(
     'invalid_config',
     `Other users of this host can enter the data folder ${dataFolder}. Run "chmod o-rwx" on it, or choose a folder of ` +

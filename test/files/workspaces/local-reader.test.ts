@@ -31,11 +31,13 @@ test('a file with several links is looked for until its reader has gone, or all 
   for (let index = 0; index < 1000; index += 1) await writeFile(at('sub', String(index)), '');
 
   const found = countingSignal(Number.POSITIVE_INFINITY);
-  await (await workspaces.openFile(jobId, ['one'], found.signal, '1')).close();
+  await (await workspaces.openFile({ jobId, user: '1', signal: found.signal }, ['one'])).close();
   assert.ok(found.count() > 1 && found.count() < 50, `${found.count()} entries were read`);
 
   await link(at('one'), outside('three'));
   const gone = countingSignal(50);
-  await assert.rejects(workspaces.openFile(jobId, ['one'], gone.signal, '1'), { code: 'file_unknown' });
+  await assert.rejects(workspaces.openFile({ jobId, user: '1', signal: gone.signal }, ['one']), {
+    code: 'file_unknown',
+  });
   assert.equal(gone.count(), 51);
 });

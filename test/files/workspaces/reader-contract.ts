@@ -47,7 +47,7 @@ export function readerContract(label: string, start: () => Promise<ReaderEnviron
         assert.equal(await content('run.sh'), 'file_unknown');
         assert.equal(await log('stdout'), undefined);
         assert.deepEqual(await Array.fromAsync(archive()), []);
-        assert.equal(await workspaces.hasWorkspace(jobId, new AbortController().signal, '1'), false);
+        assert.equal(await workspaces.hasWorkspace({ jobId, user: '1', signal: new AbortController().signal }), false);
         await mkdir(root, { recursive: true });
       }
       assert.ok(workspaces.logPollMs.fast <= workspaces.logPollMs.slow);
@@ -56,7 +56,7 @@ export function readerContract(label: string, start: () => Promise<ReaderEnviron
     test('listFiles returns path, size and time of the files in all folders, without the logs', async (t) => {
       const { writeFiles, at, home, files, workspaces } = await setUp(t);
       await writeFiles({ a: '12345', 'b/c/d': '1234', 'b/empty': '' });
-      assert.equal(await workspaces.hasWorkspace(jobId, new AbortController().signal, '1'), true);
+      assert.equal(await workspaces.hasWorkspace({ jobId, user: '1', signal: new AbortController().signal }), true);
       await mkdir(at('b', 'nothing in it'));
       await writeFile(join(home, 'stdout'), 'printed');
       await mkdir(join(home, 'files.tmp'));
@@ -130,7 +130,7 @@ export function readerContract(label: string, start: () => Promise<ReaderEnviron
       await writeFile(join(home, 'stdout'), 'printed');
       const stalled = await Promise.all(
         ['1', '1', '2', '2'].map(async (user) =>
-          (await workspaces.openFile(jobId, ['large'], notAborted, user)).read(0, 9_000_000),
+          (await workspaces.openFile({ jobId, user, signal: notAborted }, ['large'])).read(0, 9_000_000),
         ),
       );
       assert.deepEqual(await paths(), ['large', 'small']);

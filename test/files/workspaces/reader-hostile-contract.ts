@@ -200,14 +200,15 @@ export function hostileReaderContract(label: string, start: () => Promise<Reader
 
     test('invalid job ids are rejected', async (t) => {
       const { workspaces } = await setUp(t);
-      const neverAborted = new AbortController().signal;
+      const signal = new AbortController().signal;
       for (const invalidId of ['', '..', '../outside', `${jobId}/files`, 'a', `${jobId}.partial`]) {
-        await assert.rejects(workspaces.openFile(invalidId, ['file'], neverAborted, '1'), { code: 'internal' });
-        await assert.rejects(Array.fromAsync(workspaces.listFiles(invalidId, [], neverAborted, '1')), {
+        const invalid = { jobId: invalidId, user: '1', signal };
+        await assert.rejects(workspaces.openFile(invalid, ['file']), { code: 'internal' });
+        await assert.rejects(Array.fromAsync(workspaces.listFiles(invalid, [])), {
           code: 'internal',
         });
         const from = { offset: 0, maxBytes: 1 };
-        await assert.rejects(workspaces.readLog(invalidId, 'stdout', from, neverAborted, '1'), { code: 'internal' });
+        await assert.rejects(workspaces.readLog(invalid, 'stdout', from), { code: 'internal' });
       }
     });
   });

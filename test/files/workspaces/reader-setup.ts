@@ -83,23 +83,24 @@ export async function openWorkspace(t: TestContext, makeWorkspaces: MakeWorkspac
       }
     },
     async paths(...inFolder: string[]) {
-      const files = await Array.fromAsync(workspaces.listFiles(jobId, inFolder, neverAborted, user));
+      const files = await Array.fromAsync(workspaces.listFiles({ jobId, user, signal: neverAborted }, inFolder));
       return files.map(({ path }) => path).sort();
     },
-    files: (...inFolder: string[]) => Array.fromAsync(workspaces.listFiles(jobId, inFolder, neverAborted, user)),
-    open: (...path: string[]) => workspaces.openFile(jobId, path, neverAborted, user),
+    files: (...inFolder: string[]) =>
+      Array.fromAsync(workspaces.listFiles({ jobId, user, signal: neverAborted }, inFolder)),
+    open: (...path: string[]) => workspaces.openFile({ jobId, user, signal: neverAborted }, path),
     /** Reads a file or a part of it. Returns the error code if that fails. */
     async content(path: string, start = 0, length?: number): Promise<string> {
       try {
-        const file = await workspaces.openFile(jobId, path.split('/'), neverAborted, user);
+        const file = await workspaces.openFile({ jobId, user, signal: neverAborted }, path.split('/'));
         return await text(await file.read(start, length ?? file.size - start));
       } catch (error) {
         return (error as { code?: string }).code ?? String(error);
       }
     },
-    archive: (...inFolder: string[]) => workspaces.archive(jobId, inFolder, neverAborted, user),
+    archive: (...inFolder: string[]) => workspaces.archive({ jobId, user, signal: neverAborted }, inFolder),
     async log(stream: 'stdout' | 'stderr', offset = 0, maxBytes = 1_000_000) {
-      const chunk = await workspaces.readLog(jobId, stream, { offset, maxBytes }, neverAborted, user);
+      const chunk = await workspaces.readLog({ jobId, user, signal: neverAborted }, stream, { offset, maxBytes });
       return chunk && { size: chunk.size, text: chunk.bytes.toString() };
     },
   };

@@ -9,12 +9,12 @@ import {
   pollDeviceRequest,
   startDeviceRequest,
 } from '../../../src/services/identity/device-flow.ts';
-import { issueToken } from '../../../src/services/identity/tokens.ts';
 import { createCaller } from '../../support/api.ts';
 import { createBrowserClient, formFields } from '../../support/browser.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { signIn } from '../../support/sign-in.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
+import { storeToken } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
 
 // Bursar's own device authorization grant, with an OAuth client that knows nothing of Bursar.
@@ -198,7 +198,7 @@ describe('the device flow', () => {
     const { deviceCode, userCode } = await start();
     await decideDeviceRequest(deps, actor, { userId: user, userCode, decision: 'approved' });
     const request = { userId: user, name: 'another', scopes: userScopes, expiresAt: now + 86_400_000 };
-    for (let count = 0; count < 100; count += 1) await issueToken(database.db, request, now);
+    for (let count = 0; count < 100; count += 1) await storeToken(database.db, request, now);
     const result = await pollDeviceRequest(deps, deviceCode, from);
     assert.ok(result.kind === 'error');
     assert.equal(result.error, 'access_denied');

@@ -2,7 +2,8 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { join, resolve } from 'node:path';
 import { BursarError, errnoCode } from '../../../domain/errors.ts';
 import { copyDurably, hashFile, zipPath } from '../../../files/spool/copy-spool.ts';
-import { createSpool, spoolFolder, syncFolder } from '../../../files/spool/spool.ts';
+import { createSpool, spoolFolder } from '../../../files/spool/spool.ts';
+import { syncFolder } from '../../../files/sync-folder.ts';
 import { createDataFolder } from '../../../store/maintenance/data-folder.ts';
 import { verifySnapshot } from '../../../store/maintenance/snapshot.ts';
 import type { OperatorContext } from '../operator.ts';

@@ -5,12 +5,17 @@ import { createSlots } from '../../../domain/slots.ts';
 import type { Shell } from '../../../shell/shell.ts';
 import { requireJobId } from '../../safe-paths.ts';
 import { exactLength } from '../file-streams.ts';
-import { countLinks, createHardLinkCheck } from '../hard-links.ts';
-import { clampTimeMs, fileNotFound, limitEntries, type WorkspaceReader } from '../workspace-reader.ts';
+import { createHardLinkCheck } from '../hard-links.ts';
+import {
+  clampTimeMs,
+  fileNotFound,
+  limitEntries,
+  type WorkspaceReader,
+  type WorkspaceReading,
+} from '../workspace-reader.ts';
 import {
   archiveScript,
   enterScript,
-  type FindRecord,
   findLinkedScript,
   findScript,
   parseFindOutput,
@@ -56,13 +61,13 @@ export function createRemoteReader(
 
   async function openAt(
     run: RunScript,
+    reading: WorkspaceReading,
     path: readonly string[],
     { offset, length }: { offset: number; length: number },
-    signal: AbortSignal,
-    user: string,
   ) {
-    const args = [root, path.slice(0, -1).join('/'), path.at(-1) ?? '', String(offset), String(length)];
-    const output = await run(readScript, args, signal, user);
+    const folder = [requireJobId(reading.jobId), ...path.slice(0, -1)].join('/');
+    const args = [root, folder, path.at(-1) ?? '', String(offset), String(length)];
+    const output = await run(readScript, args, reading);
     if (output === undefined) return undefined;
     const [id = '', size, modified = '', changed = '', links, innerLinks, now] = output.firstLine.split(' ');
     if (links === innerLinks) {
@@ -72,24 +77,17 @@ export function createRemoteReader(
     return undefined;
   }
 
-  async function* find(
-    run: RunScript,
-    script: string,
-    folder: string,
-    signal: AbortSignal,
-    user: string,
-  ): AsyncGenerator<FindRecord> {
-    const output = await run(script, [root, folder], signal, user);
+  async function* find(run: RunScript, script: string, folder: string, reading: WorkspaceReading) {
+    const output = await run(script, [root, folder], reading);
     if (output === undefined) throw fileNotFound();
     yield* parseFindOutput(output.rest);
   }
 
   /** The files in a folder that have several hard links. */
-  const findLinked = (folder: string, signal: AbortSignal, user: string) =>
-    limitEntries(find(runQuery, findLinkedScript, folder, signal, user), maxEntries);
+  const findLinked = (folder: string, reading: WorkspaceReading) =>
+    limitEntries(find(runQuery, findLinkedScript, folder, reading), maxEntries);
 
-  const createLinkCheck = (jobId: string, signal: AbortSignal, user: string) =>
-    createHardLinkCheck(() => countLinks(findLinked(jobId, signal, user)));
+  const createLinkCheck = (reading: WorkspaceReading) => createHardLinkCheck(() => findLinked(reading.jobId, reading));
 
   /** A workspace that does not exist yet is empty. A missing folder inside a workspace is an error. */
   async function* emptyIfNoWorkspace<T>(entries: AsyncGenerator<T>, folder: readonly string[]): AsyncGenerator<T> {
@@ -101,12 +99,13 @@ export function createRemoteReader(
     }
   }
 
-  const folderPath = (jobId: string, folder: readonly string[]) => [requireJobId(jobId), 'files', ...folder].join('/');
+  const folderPath = ({ jobId }: WorkspaceReading, folder: readonly string[]) =>
+    [requireJobId(jobId), 'files', ...folder].join('/');
   const joinPath = (folder: readonly string[], path: string) => [...folder, path].join('/');
 
-  async function* listFiles(jobId: string, folder: readonly string[], signal: AbortSignal, user: string) {
-    const hasOnlyInnerLinks = createLinkCheck(jobId, signal, user);
-    const records = find(runList, findScript, folderPath(jobId, folder), signal, user);
+  async function* listFiles(reading: WorkspaceReading, folder: readonly string[]) {
+    const hasOnlyInnerLinks = createLinkCheck(reading);
+    const records = find(runList, findScript, folderPath(reading, folder), reading);
     for await (const record of limitEntries(records, maxEntries)) {
       if (record.kind === 'folder' || !(await hasOnlyInnerLinks(record))) continue;
       yield { path: joinPath(folder, record.path), size: record.size, modifiedAt: record.modifiedAt };
@@ -114,18 +113,18 @@ export function createRemoteReader(
   }
 
   /** Finds the files that have hard links outside the workspace. tar cannot detect them. */
-  async function findOuterLinks(jobId: string, folder: readonly string[], signal: AbortSignal, user: string) {
+  async function findOuterLinks(reading: WorkspaceReading, folder: readonly string[]) {
     // All of them before the first check: that runs a script too, and the slot of this one must be free by then.
-    const linked = await Array.fromAsync(findLinked(folderPath(jobId, folder), signal, user));
-    const hasOnlyInnerLinks = createLinkCheck(jobId, signal, user);
+    const linked = await Array.fromAsync(findLinked(folderPath(reading, folder), reading));
+    const hasOnlyInnerLinks = createLinkCheck(reading);
     const paths = new Set<string>();
     for (const file of linked) if (!(await hasOnlyInnerLinks(file))) paths.add(file.path);
     return paths;
   }
 
-  async function* archive(jobId: string, folder: readonly string[], signal: AbortSignal, user: string) {
-    const excludedPaths = await findOuterLinks(jobId, folder, signal, user);
-    const output = await runDownload(archiveScript, [root, folderPath(jobId, folder)], signal, user);
+  async function* archive(reading: WorkspaceReading, folder: readonly string[]) {
+    const excludedPaths = await findOuterLinks(reading, folder);
+    const output = await runDownload(archiveScript, [root, folderPath(reading, folder)], reading);
     if (output === undefined) throw fileNotFound();
     for await (const entry of limitEntries(readTarEntries(output.rest), maxEntries)) {
       if (!excludedPaths.has(entry.path)) yield { ...entry, path: joinPath(folder, entry.path) };
@@ -133,18 +132,18 @@ export function createRemoteReader(
   }
 
   return {
-    listFiles: (jobId, folder, signal, user) => emptyIfNoWorkspace(listFiles(jobId, folder, signal, user), folder),
-    archive: (jobId, folder, signal, user) => emptyIfNoWorkspace(archive(jobId, folder, signal, user), folder),
+    listFiles: (reading, folder) => emptyIfNoWorkspace(listFiles(reading, folder), folder),
+    archive: (reading, folder) => emptyIfNoWorkspace(archive(reading, folder), folder),
 
-    async hasWorkspace(jobId, signal, user) {
-      const output = await runQuery(enterScript, [root, requireJobId(jobId)], signal, user);
+    async hasWorkspace(reading) {
+      const output = await runQuery(enterScript, [root, requireJobId(reading.jobId)], reading);
       output?.rest.resume();
       return output !== undefined;
     },
 
-    async openFile(jobId, path, signal, user) {
-      const fullPath = [requireJobId(jobId), 'files', ...path];
-      const file = await openAt(runQuery, fullPath, { offset: 0, length: 0 }, signal, user);
+    async openFile(reading, path) {
+      const fullPath = ['files', ...path];
+      const file = await openAt(runQuery, reading, fullPath, { offset: 0, length: 0 });
       if (file === undefined) throw fileNotFound();
       file.content.resume();
       const { id, size, modified, changed, now } = file;
@@ -156,7 +155,7 @@ export function createRemoteReader(
         isVersionReliable: now - Number(changed) > versionReliableAfterSeconds,
         read: async (start, length) => {
           if (length === 0) return Readable.from([]);
-          const download = await openAt(runDownload, fullPath, { offset: start, length }, signal, user);
+          const download = await openAt(runDownload, reading, fullPath, { offset: start, length });
           if (download?.id === id && download.size >= start + length) {
             return pipeline(download.content, exactLength(length), () => undefined);
           }
@@ -168,8 +167,8 @@ export function createRemoteReader(
       };
     },
 
-    async readLog(jobId, log, { offset, maxBytes }, signal, user) {
-      const file = await openAt(runQuery, [requireJobId(jobId), log], { offset, length: maxBytes }, signal, user);
+    async readLog(reading, log, { offset, maxBytes }) {
+      const file = await openAt(runQuery, reading, [log], { offset, length: maxBytes });
       return file && { size: file.size, bytes: await buffer(file.content) };
     },
 

@@ -72,6 +72,9 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
     return result.stdout;
   }
 
+  const runCommand = (action: string, script: string, args: string[], signal: AbortSignal) =>
+    commands.run(() => runScript(action, script, args, signal), { signal });
+
   /** Unpacks a zip into a folder of its own on the host, which becomes the workspace when it is complete. */
   async function upload(workspace: string, source: ZipSource | null, limits: ZipLimits, signal: AbortSignal) {
     const action = 'create the workspace of the job';
@@ -111,8 +114,7 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
       const usages = new Map<string, WorkspaceUsage>();
       for (const chunk of chunks(jobIds, jobsPerMeasurement)) {
         const args = [String(maxEntries), ...chunk.map(workspacePath)];
-        const measure = () => runScript('measure the files of jobs', measureScript, args, signal);
-        const output = await commands.run(measure, { signal });
+        const output = await runCommand('measure the files of jobs', measureScript, args, signal);
         for (const [index, line] of output.trimEnd().split('\n').entries()) {
           const [bytes = 0, entries = 0] = line.split(' ').map(Number);
           usages.set(chunk[index] ?? '', { bytes, entries });
@@ -122,14 +124,11 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
     },
 
     async list(signal) {
-      const list = () => runScript('list the files of jobs', listScript, [root], signal);
-      const output = await commands.run(list, { signal });
-      return toJobIds(output.split('\n'));
+      return toJobIds((await runCommand('list the files of jobs', listScript, [root], signal)).split('\n'));
     },
 
     async remove(jobId, signal) {
-      const [action, path] = ['remove the files of a job', workspacePath(jobId)];
-      await commands.run(() => runScript(action, removeScript, [path], signal), { signal });
+      await runCommand('remove the files of a job', removeScript, [workspacePath(jobId)], signal);
     },
   };
 }

@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { pipeline, type Readable } from 'node:stream';
 import type { Slots } from '../../../domain/slots.ts';
 import { type Shell, timeoutError, unavailableError } from '../../../shell/shell.ts';
 import { idleTimeout, type MinimumRate, minimumRate } from '../file-streams.ts';
+import type { WorkspaceReading } from '../workspace-reader.ts';
 
 /** The output of a script: its first line, and the rest as a stream. */
 export interface ScriptOutput {
@@ -28,8 +30,7 @@ export interface ScriptRunnerOptions {
 export type RunScript = (
   script: string,
   args: readonly string[],
-  signal: AbortSignal,
-  user: string,
+  reading: WorkspaceReading,
 ) => Promise<ScriptOutput | undefined>;
 
 /**
@@ -58,7 +59,7 @@ export function createScriptRunner(shell: Shell, options: ScriptRunnerOptions): 
     return undefined;
   }
 
-  return async (script, args, signal, user) => {
+  return async (script, args, { signal, user }) => {
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), timeoutMs);
     const anySignal = AbortSignal.any([signal, timeout.signal]);
@@ -96,17 +97,12 @@ async function readFirstLine(stream: Readable): Promise<string> {
   }
 }
 
+/** Resolves also at the end of the stream, and rejects at its error. */
 async function waitUntilReadable(stream: Readable): Promise<void> {
-  const events = ['readable', 'end', 'close'] as const;
-  await new Promise<void>((resolve, reject) => {
-    const settle = (action: () => void) => {
-      for (const event of events) stream.off(event, onEvent);
-      stream.off('error', onError);
-      action();
-    };
-    const onEvent = () => settle(resolve);
-    const onError = (error: Error) => settle(() => reject(error));
-    for (const event of events) stream.once(event, onEvent);
-    stream.once('error', onError);
-  });
+  const waiting = new AbortController();
+  try {
+    await Promise.race(['readable', 'close'].map((event) => once(stream, event, { signal: waiting.signal })));
+  } finally {
+    waiting.abort();
+  }
 }

@@ -41,6 +41,16 @@ export function toIdentity(claims: Claims, provider: OidcConfig): Identity {
   };
 }
 
+/**
+ * The audience says that the token is for Bursar. `azp` or `client_id` is the program that it was issued to, which can be any
+ * of the site, unless the configuration lists some.
+ */
+export function requireClient(claims: Claims, clients: readonly string[] | undefined): void {
+  const client = claims.azp ?? claims.client_id;
+  if (clients === undefined || clients.includes(String(client))) return;
+  throw invalidToken(`Tokens of the client ${JSON.stringify(client ?? null)} are not accepted here.`);
+}
+
 export function highestRole(roles: readonly SiteRole[]): SiteRole {
   return siteRoles.findLast((role) => roles.includes(role)) ?? 'user';
 }
@@ -78,7 +88,7 @@ function toText(value: unknown): string | null {
   return text === '' ? null : text.slice(0, maxTextLength).toWellFormed();
 }
 
-/** One membership a project. A manager stays one, whatever the other groups say. */
+/** One membership per project. A manager stays one, whatever the other groups say. */
 function toMemberships(mapped: readonly OidcConfig['projects'][string][]): Identity['memberships'] {
   const roles = new Map<string, MemberRole>();
   for (const entry of mapped) {

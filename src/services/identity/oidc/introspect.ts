@@ -3,9 +3,9 @@ import type { JWTPayload } from 'jose';
 import { LRUCache } from 'lru-cache';
 import type { OidcConfig } from '../../../config/oidc-schema.ts';
 import { createSlots } from '../../../domain/slots.ts';
+import { requireClient } from './claims.ts';
 import { clockSkewSeconds, loadClient, type OidcClients } from './clients.ts';
 import { invalidToken, ProviderFailure } from './provider-failure.ts';
-import { requireClient } from './verify-jwt.ts';
 
 /** A revoked token is accepted for at most this long. */
 const activeMs = 30_000;

@@ -11,7 +11,7 @@ const unknownKeyIntervalMs = 60_000;
 
 /**
  * The keys of an issuer, fetched on first use and cached. A key that is not among them is looked up at the issuer, at most
- * once a minute. While the issuer is away, its cached keys stay in use. (The remote key set of `jose` stops using them after
+ * once per minute. While the issuer is away, its cached keys stay in use. (The remote key set of `jose` stops using them after
  * their maximum age, and fetches again with every unknown key while that fails.)
  */
 export function createKeySet(clients: OidcClients, provider: OidcConfig, now: () => number): JWTVerifyGetKey {

@@ -32,7 +32,7 @@ async function start() {
 
 /** Opens a download and does not read it. */
 async function openUnreadDownload(workspaces: Workspaces, user: string): Promise<Readable> {
-  const file = await workspaces.openFile(jobId, ['large'], notAborted, user);
+  const file = await workspaces.openFile({ jobId, user, signal: notAborted }, ['large']);
   const content = await file.read(0, file.size);
   content.on('error', () => undefined);
   return content;
@@ -57,7 +57,7 @@ describe('clients of a system over ssh that do not read their downloads', () => 
     return createRemoteWorkspaces({ shell, root, readTimeoutMs: 300_000, minRate });
   }
   const readSmall = async (workspaces: Workspaces, user: string) => {
-    const file = await workspaces.openFile(jobId, ['small'], notAborted, user);
+    const file = await workspaces.openFile({ jobId, user, signal: notAborted }, ['small']);
     return await text(await file.read(0, file.size));
   };
 
@@ -101,9 +101,9 @@ test('archives of folders with many hard links do not block each other or other 
     await link(name, `${name}.link`);
   }
   const countEntries = async () =>
-    (await Array.fromAsync(workspaces.archive(jobId, [], notAborted, '1'), () => undefined)).length;
+    (await Array.fromAsync(workspaces.archive({ jobId, user: '1', signal: notAborted }, []), () => undefined)).length;
   const archives = Promise.all(Array.from({ length: 5 }, countEntries));
-  const log = workspaces.readLog(jobId, 'stdout', { offset: 0, maxBytes: 10 }, notAborted, '2');
+  const log = workspaces.readLog({ jobId, user: '2', signal: notAborted }, 'stdout', { offset: 0, maxBytes: 10 });
   assert.equal((await log)?.bytes.toString(), 'output');
   assert.deepEqual(await archives, [4000, 4000, 4000, 4000, 4000]);
 });
