@@ -8,6 +8,7 @@ import { withDatabase } from '../../support/database.ts';
 import { assertProblem } from '../../support/problems.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
+import { until } from '../../support/until.ts';
 
 /** One failure is forgotten after 20 s: longer than a test takes. */
 const failedSignIns = 3;
@@ -148,8 +149,12 @@ describe('requests of unknown clients', () => {
   test('the last use of a token has the address of the client behind a listed proxy', async () => {
     const token = await proxied.token('301331');
     await guess(proxied, '192.0.2.77', token);
-    const own = await createCaller(proxied.url, token).get<{ last_used_from: string }[]>('/me/tokens/');
-    assert.equal(own.body[0]?.last_used_from, '192.0.2.77');
+    // The request does not wait until its use of the token is stored.
+    const lastUsedFrom = await until('the use of the token is stored', async () => {
+      const own = await createCaller(proxied.url, token).get<{ last_used_from: string | null }[]>('/me/tokens/');
+      return own.body[0]?.last_used_from ?? undefined;
+    });
+    assert.equal(lastUsedFrom, '192.0.2.77');
   });
 
   test('one address can store a limited number of sign-ins that are not completed', async () => {
