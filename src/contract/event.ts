@@ -88,8 +88,3 @@ export interface EventFields {
 export function toEventJson({ seq, kind, jobJson, data, at }: EventFields): string {
   return `{"id":${seq},"type":${JSON.stringify(kind)},"at":"${toIsoTime(at)}","job":${jobJson ?? 'null'},"data":${data}}`;
 }
-
-/** The fields that identify a job in the data of its events. */
-export function toJobReference({ jobId, project }: { jobId: string; project: { hpc: string; name: string } }) {
-  return { hpc: project.hpc, project_name: project.name, job_id: jobId };
-}

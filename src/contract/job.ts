@@ -160,3 +160,8 @@ export function toJobSummaryJson(summary: JobSummaryFields): string {
 export function toJobSummaryPageJson(jobs: readonly JobSummaryFields[], next: string | null): string {
   return `{"jobs":[${jobs.map(toJobSummaryJson).join(',')}],"next":${JSON.stringify(next)}}`;
 }
+
+/** The fields that identify a job in the data of its events. */
+export function toJobReference({ jobId, project }: { jobId: string; project: { hpc: string; name: string } }) {
+  return { hpc: project.hpc, project_name: project.name, job_id: jobId };
+}

@@ -1,5 +1,5 @@
-import { toJobReference } from '../contract/event.ts';
 import { toIsoTime } from '../contract/fields.ts';
+import { toJobReference } from '../contract/job.ts';
 import { msPerDay, msPerMinute } from '../domain/units.ts';
 import type { Db } from '../store/database/handle.ts';
 import { deleteTestDeliveries } from '../store/events/deliveries.ts';

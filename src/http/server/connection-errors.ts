@@ -9,11 +9,14 @@ const lingerMs = 1000;
 
 /**
  * Responds to requests that cannot be parsed: headers too large, not HTTP, too slow. If a response to an earlier,
- * complete request is in progress on the same connection, it is sent first. `socketOf` finds the socket under a stream with TLS
- * whose handshake has failed.
+ * complete request is in progress on the same connection (`responses`), it is sent first. `socketOf` finds the socket under a
+ * stream with TLS whose handshake has failed.
  */
-export function createConnectionErrorHandler(log: FastifyBaseLogger, socketOf: (stream: Socket) => Socket | undefined) {
-  const responses = new WeakMap<Socket, ServerResponse>();
+export function createConnectionErrorHandler(
+  log: FastifyBaseLogger,
+  responses: WeakMap<Socket, ServerResponse>,
+  socketOf: (stream: Socket) => Socket | undefined,
+) {
   const rejected = new WeakSet<Socket>();
 
   function rejectRequest(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -50,13 +53,7 @@ export function createConnectionErrorHandler(log: FastifyBaseLogger, socketOf: (
     log.info({ address: socket.remoteAddress, reqId, status, ...fields }, message);
   }
 
-  return {
-    rejectRequest,
-    /** Remembers the response in progress on a connection. */
-    track: (response: ServerResponse) => {
-      if (response.socket !== null) responses.set(response.socket, response);
-    },
-  };
+  return rejectRequest;
 }
 
 /**

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import fastify, {
   type FastifyBaseLogger,
@@ -73,9 +75,10 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     deps.onServed(served);
     logAccess(served);
   };
-  const connectionErrors = createConnectionErrorHandler(log, (stream) => connections.socketOf(stream));
+  /** The responses in progress. */
+  const responses = new WeakMap<Socket, ServerResponse>();
   const app = createFastify(deps, {
-    clientErrorHandler: connectionErrors.rejectRequest,
+    clientErrorHandler: createConnectionErrorHandler(log, responses, (stream) => connections.socketOf(stream)),
     frameworkErrors: (error, anyRequest, anyReply) => {
       const [request, reply] = [anyRequest as FastifyRequest, anyReply as FastifyReply];
       reportServed(request, reply, onServed);
@@ -99,7 +102,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.addHook('onRequest', (request, reply, done) => {
     reportServed(request, reply, onServed);
     recordSpan(deps.tracing, request, reply);
-    connectionErrors.track(reply.raw);
+    responses.set(request.raw.socket, reply.raw);
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
     if (request.is404) {
       rates.anonymous(request, reply);

@@ -1,5 +1,4 @@
-import { toJobReference } from '../../contract/event.ts';
-import { publicJob } from '../../contract/job.ts';
+import { publicJob, toJobReference } from '../../contract/job.ts';
 import { isTerminal } from '../../domain/jobs/job.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import { insertAudit } from '../../store/identity/audit.ts';

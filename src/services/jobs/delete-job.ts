@@ -1,5 +1,4 @@
-import { toJobReference } from '../../contract/event.ts';
-import { publicJob } from '../../contract/job.ts';
+import { publicJob, toJobReference } from '../../contract/job.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { isTerminal } from '../../domain/jobs/job.ts';
 import type { Tx } from '../../store/database/handle.ts';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { toJobReference } from '../../contract/event.ts';
-import { publicJob } from '../../contract/job.ts';
+import { publicJob, toJobReference } from '../../contract/job.ts';
 import {
   requirePayloadText,
   requireZipAttachment,

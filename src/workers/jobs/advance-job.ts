@@ -1,5 +1,4 @@
-import { toJobReference } from '../../contract/event.ts';
-import { publicJob } from '../../contract/job.ts';
+import { publicJob, toJobReference } from '../../contract/job.ts';
 import { calculateSettlement, toTimeLimitSeconds } from '../../domain/accounting/charge.ts';
 import type { JobEnd, Outcome } from '../../domain/jobs/job.ts';
 import type { ObservedStatus } from '../../domain/jobs/transition.ts';

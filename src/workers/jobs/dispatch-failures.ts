@@ -1,5 +1,4 @@
-import { toJobReference } from '../../contract/event.ts';
-import { publicJob } from '../../contract/job.ts';
+import { publicJob, toJobReference } from '../../contract/job.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import { postponeJob, setDelay } from '../../store/jobs/job-queue.ts';
