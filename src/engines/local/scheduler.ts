@@ -21,13 +21,16 @@ export function createScheduler(options: SchedulerOptions) {
   const { list, totalCores, settings, supervisor, onChange, onError } = options;
   /** Jobs whose claim and end the supervisor reports. Supervisors of an earlier process do not, nor does one that was let go. */
   const reporting = new Set<LocalJob>();
+  /** Running jobs that have no process any more. They need no core while their ends are recorded. */
+  const exited = new Set<LocalJob>();
   const { run: exclusively } = createSlots({ total: 1 });
   let checkedAt = Number.NEGATIVE_INFINITY;
   let isStopped = false;
 
   function coresInUse(): number {
     const unclaimed = [...reporting].filter(list.queued.has);
-    return [...list.running, ...unclaimed].reduce((sum, job) => sum + job.cores, 0);
+    const occupying = [...list.running, ...unclaimed].filter((job) => !exited.has(job));
+    return occupying.reduce((sum, job) => sum + job.cores, 0);
   }
 
   function startQueuedJobs(): void {
@@ -45,11 +48,18 @@ export function createScheduler(options: SchedulerOptions) {
     const onEnd = (failure: string | null) => {
       if (failure !== null) onError(`job ${job.jobId}: ${failure}`);
       // Until the refresh, the job keeps its cores.
-      refresh(job, () => reporting.delete(job));
+      refresh(job, () => {
+        reporting.delete(job);
+        exited.delete(job);
+      });
+    };
+    const onExit = () => {
+      exited.add(job);
+      startQueuedJobs();
     };
     try {
       recordOffer(job.folder);
-      supervisor.run({ folder: job.folder, settings, onClaim: () => refresh(job), onEnd });
+      supervisor.run({ folder: job.folder, settings, onClaim: () => refresh(job), onExit, onEnd });
     } catch (error) {
       onEnd(error instanceof Error ? error.message : String(error));
     }

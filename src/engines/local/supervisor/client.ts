@@ -11,13 +11,18 @@ export interface RunMessage {
   settings: RunSettings;
 }
 
-/** The reports of a supervisor. `ended` is the last one of a job, which may not have run: another supervisor had claimed it. */
+/**
+ * The reports of a supervisor. `exited`: no process of the job is left, and its end will be recorded. `ended` is the last one of a
+ * job, which may not have run: another supervisor had claimed it.
+ */
 export type SupervisorReport =
-  | { kind: 'claimed'; folder: string }
+  | { kind: 'claimed' | 'exited'; folder: string }
   | { kind: 'ended'; folder: string; failure: string | null };
 
 export interface SupervisedJob extends RunMessage {
   onClaim(): void;
+  /** Called when no process of the job is left. Its end is not recorded yet. */
+  onExit(): void;
   /** Called once, when the job has ended or could not be started, or when nothing more will be known of it. */
   onEnd(failure: string | null): void;
 }
@@ -84,6 +89,7 @@ function startSupervisor(logFile: string, maxClaimMs: number, maxIdleMs: number)
   child.on('message', (report: SupervisorReport) => {
     const job = jobs.get(report.folder);
     if (report.kind === 'ended') close(report.folder, report.failure);
+    else if (report.kind === 'exited') job?.onExit();
     else if (job !== undefined) {
       clearTimeout(job.claimTimer);
       job.onClaim();

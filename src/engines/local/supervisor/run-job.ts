@@ -46,6 +46,8 @@ export interface JobRun extends RunSettings {
   /** Whether the engine has ended the job, because the supervisor did not respond for long. */
   isEnded(): boolean;
   onStarted(leader: ProcessId): void;
+  /** Called when no process of the job is left. */
+  onExit(): void;
   /** These are shared by all jobs. */
   limitWatcher: LimitWatcher;
   privateFiles: PrivateFiles;
@@ -188,6 +190,9 @@ async function waitForEnd(
     await terminateJob(processes, limits.killGraceSeconds * 1000);
   if (cause.kind !== 'exited' || !(await program.isSandboxGone())) await killJob(processes);
   const elapsedMs = performance.now() - startedAtMs;
+  const endedAt = Math.max(run.startedAt, Date.now());
+  // Otherwise it is started again, in another sandbox.
+  if (cause.kind !== 'not_started') run.onExit();
   // A job that ended by itself has its complete output, as soon as the disk takes it.
   await finishAll(outputs, outputTimeoutMs, cause.kind === 'exited' ? () => run.findStopRequest() !== null : abandoned);
 
@@ -200,7 +205,7 @@ async function waitForEnd(
   return {
     ...toRunOutcome(decisiveCause(cause, causes.all), job, limits),
     startedAt: run.startedAt,
-    endedAt: Math.max(run.startedAt, Date.now()),
+    endedAt,
     elapsedSeconds: Math.max(1, Math.round(elapsedMs / 1000)),
   };
 }

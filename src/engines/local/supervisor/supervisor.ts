@@ -57,6 +57,7 @@ async function supervise(folder: string, settings: RunSettings): Promise<void> {
       return byOwner || isStopping ? { kind: 'stop_requested', byOwner } : null;
     },
     isEnded: () => isEnded(folder),
+    onExit: () => report({ kind: 'exited', folder }),
     onStarted(leader) {
       try {
         recordGroup(folder, { ...leader, isSandboxed: settings.sandbox !== undefined });

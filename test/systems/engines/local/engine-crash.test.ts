@@ -33,7 +33,7 @@ const supervisorPid = async (h: LocalHarness, job: EngineJob): Promise<number> =
 function startSupervisor(h: LocalHarness, job: EngineJob): Promise<string | null> {
   const client = createSupervisorClient({ logFile: supervisorLog, maxIdleMs: 0 });
   const settings = { limits: h.options };
-  return new Promise((onEnd) => client.run({ folder: h.recordOf(job), settings, onClaim: () => undefined, onEnd }));
+  return new Promise((onEnd) => client.run({ folder: h.recordOf(job), settings, onClaim() {}, onExit() {}, onEnd }));
 }
 
 localTest(

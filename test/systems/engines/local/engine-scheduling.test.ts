@@ -3,8 +3,10 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { createJobList } from '../../../../src/engines/local/job-list.ts';
-import { publishRequest } from '../../../../src/engines/local/records.ts';
+import { identifyProcess } from '../../../../src/engines/local/processes.ts';
+import { claimJob, monotonicNowMs, publishRequest } from '../../../../src/engines/local/records.ts';
 import { createScheduler } from '../../../../src/engines/local/scheduler.ts';
+import type { SupervisedJob } from '../../../../src/engines/local/supervisor/client.ts';
 import { localTest } from '../../../engines/local/harness.ts';
 import {
   eventually,
@@ -151,6 +153,27 @@ localTest('a poll soon after another one does not read jobs whose supervisors re
   } finally {
     clock.mock.restore();
   }
+  await scheduler.stop();
+});
+
+localTest('a job frees its cores when its last process has ended, not before', { cores: 1 }, async (h) => {
+  const { directory, memoryMb, outputKb, killGraceSeconds } = h.options;
+  const limits = { memoryMb, outputKb, killGraceSeconds };
+  const options = { totalCores: 1, onError: assert.fail };
+  const list = createJobList({ ...options, directory, limits, supervisorGraceSeconds: 15, now: Date.now });
+  const started: SupervisedJob[] = [];
+  const supervisor = { run: (job: SupervisedJob) => void started.push(job) };
+  const scheduler = createScheduler({ ...options, list, settings: { limits }, supervisor, onChange: () => undefined });
+  const [first, second] = [await h.newJob({ jobId: 'first' }), await h.newJob({ jobId: 'second' })];
+  for (const [sequence, job] of [first, second].entries()) await publishRequest(h.recordOf(job), { sequence, job });
+  await scheduler.withExclusiveList(list.loadAll);
+  const folders = () => started.map(({ folder }) => folder);
+  const claim = { kind: 'supervised', supervisor: await identifyProcess(process.pid) } as const;
+  await claimJob(h.recordOf(first), { ...claim, startedAt: Date.now(), startedAtMonotonicMs: monotonicNowMs() });
+  await scheduler.poll();
+  assert.deepEqual([scheduler.coresInUse(), folders()], [1, [h.recordOf(first)]]);
+  started[0]?.onExit();
+  assert.deepEqual([scheduler.coresInUse(), folders()], [1, [h.recordOf(first), h.recordOf(second)]]);
   await scheduler.stop();
 });
 
