@@ -109,11 +109,6 @@ export function createSimulatedEngine(controller: Controller): Engine {
       }
     },
 
-    async health() {
-      const ok = controller.isUp();
-      return { ok, detail: ok ? 'the controller responds' : 'the controller does not respond' };
-    },
-
     onChange(listener) {
       controller.listeners.add(listener);
     },

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
+import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { toHpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
@@ -49,7 +50,14 @@ export function createDependencies(options: DependencyOptions) {
     const settings = config.systems[system.name];
     const isolation = isolations.get(system.name);
     if (settings === undefined || isolation === undefined) return [];
-    const backendOptions = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, startProcess };
+    const backendOptions = {
+      settings,
+      dataFolder,
+      isolation,
+      protectedFiles: database.lockedFiles,
+      startProcess,
+      onError: createErrorLog(log, system.name),
+    };
     return { system, ...createBackend(system.name, backendOptions, metrics, tracing) };
   });
   const workspacesByHpc = new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces]));
@@ -94,5 +102,15 @@ export function createDependencies(options: DependencyOptions) {
     tracing,
     now: Date.now,
     log,
+  };
+}
+
+/** Engines retry several times a second: a message that is repeated is logged once per minute. */
+function createErrorLog(log: Logger, hpc: string): (message: string) => void {
+  const recent = new LRUCache<string, true>({ max: 100, ttl: 60_000 });
+  return (message) => {
+    if (recent.has(message)) return;
+    recent.set(message, true);
+    log.warn({ hpc, error: message }, 'engine error, will retry');
   };
 }

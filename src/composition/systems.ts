@@ -16,7 +16,7 @@ export interface SystemBackend extends EngineBackend {
 }
 
 export interface SystemBackendOptions
-  extends Pick<BackendContext<EngineSettings, unknown>, 'dataFolder' | 'protectedFiles' | 'startProcess'> {
+  extends Pick<BackendContext<EngineSettings, unknown>, 'dataFolder' | 'protectedFiles' | 'startProcess' | 'onError'> {
   settings: SystemConfig;
   isolation: SystemIsolation;
 }

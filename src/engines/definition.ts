@@ -79,6 +79,8 @@ export interface BackendContext<Settings extends EngineSettings, Sandbox> {
   protectedFiles: readonly string[];
   /** Starts the commands of a scheduler. */
   startProcess: StartProcess;
+  /** Called with errors of the engine that no caller sees, because it retries by itself. They may be repeated often. */
+  onError(message: string): void;
   /** Called with the name of every scheduler command before it runs. */
   onCommand(name: string): void;
   /** Called when it has ended, with or without success. */

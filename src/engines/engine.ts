@@ -45,11 +45,6 @@ export interface MissingJobStatus {
   isForgotten: boolean;
 }
 
-export interface EngineHealth {
-  ok: boolean;
-  detail: string;
-}
-
 export interface SubmitOptions {
   /**
    * Whether the caller stored its intent to submit this job just now, for the first time: no earlier call can have
@@ -133,8 +128,6 @@ export interface Engine {
    * still expects. Never submit a forgotten job again without `find`: the engine could treat it as a new job.
    */
   forget(jobIds: readonly string[], signal: AbortSignal): Promise<void>;
-
-  health(signal: AbortSignal): Promise<EngineHealth>;
 
   /** Adds a listener that is called when a job has probably changed, so that the watcher can poll at once. */
   onChange(listener: () => void): void;

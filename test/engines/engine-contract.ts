@@ -88,12 +88,6 @@ function submission(check: EngineTest): void {
     assert.deepEqual(await Promise.all(jobs.map(countRuns)), Array(10).fill(1));
   });
 
-  check('reports that it is healthy', async ({ engine }) => {
-    const { ok, detail } = await engine.health(neverAborted);
-    assert.ok(ok, detail);
-    assert.notEqual(detail, '');
-  });
-
   check(
     'calls its change listeners, if it supports change events',
     async ({ engine, newJob, hasNoChangeEvents: isSilent = false }) => {

@@ -38,7 +38,6 @@ export function createBatchEngine({ scheduler, run, isLocal, buildScript, now }:
    * give the ref to another job.
    */
   const forgotten = new Map<string, string>();
-  let lastAnsweredAt: number | null = null;
   /**
    * Names of the jobs that were in the queue when this engine last read it, or were submitted since. A job that the caller
    * submits for the first time is among them if its database has lost the first submission: it was restored from an older
@@ -49,7 +48,6 @@ export function createBatchEngine({ scheduler, run, isLocal, buildScript, now }:
   /** Lists all jobs of Bursar, in the order of their submissions. */
   const listCoalesced = coalesce(async (_, signal): Promise<BatchJob[]> => {
     const queue = await scheduler.list(signal);
-    lastAnsweredAt = now();
     missingJobs.recordQueue(queue);
     queuedNames = new Set(queue.map(({ name }) => name));
     return queue.sort((a, b) => Number.parseInt(a.ref, 10) - Number.parseInt(b.ref, 10));
@@ -173,12 +171,6 @@ export function createBatchEngine({ scheduler, run, isLocal, buildScript, now }:
     async forget(jobIds) {
       const ended = new Set(jobIds);
       for (const { jobId, ref } of lastFinished) if (ended.has(jobId)) forgotten.set(ref, jobId);
-    },
-
-    async health(signal) {
-      const { ok, detail } = await scheduler.health(signal);
-      if (lastAnsweredAt === null) return { ok, detail };
-      return { ok, detail: `${detail}; its queue was last read ${Math.round((now() - lastAnsweredAt) / 1000)} s ago` };
     },
 
     // The watcher polls.

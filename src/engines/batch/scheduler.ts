@@ -1,6 +1,6 @@
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { RunResult } from '../../shell/shell.ts';
-import type { EngineHealth, EngineJob } from '../engine.ts';
+import type { EngineJob } from '../engine.ts';
 import type { BatchCommand } from './run-command.ts';
 
 /** A job of Bursar that the scheduler lists. */
@@ -54,5 +54,4 @@ export interface BatchScheduler {
   readEnds: ((refs: readonly string[], signal: AbortSignal) => Promise<Observation[]>) | null;
   /** Finds those of the jobs that it has certainly forgotten. Returns their job ids. */
   findForgotten(jobs: readonly UnlistedJob[], signal: AbortSignal): Promise<Set<string>>;
-  health(signal: AbortSignal): Promise<EngineHealth>;
 }

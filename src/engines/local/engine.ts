@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { assertNever, BursarError, errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
@@ -24,6 +24,8 @@ export interface LocalEngineOptions extends JobLimits {
   /** The account that jobs run as; Bursar must then be root. Undefined: the account of Bursar. */
   account?: Account;
   supervisor: SupervisorClient;
+  /** Called when records cannot be read, or a job cannot be started. Both are retried. */
+  onError(message: string): void;
   /** The time that a supervisor has, beyond the grace period of a job, before the engine ends the job. */
   supervisorGraceSeconds?: number;
   now?: () => number;
@@ -45,15 +47,12 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     sandbox,
     account,
     supervisor,
+    onError,
     supervisorGraceSeconds = 15,
     now = Date.now,
   } = options;
   const limits = { memoryMb, outputKb, killGraceSeconds };
   const listeners: (() => void)[] = [];
-  let lastError: string | null = null;
-  const onError = (message: string) => {
-    lastError = message;
-  };
   const list = createJobList({ directory, totalCores: cores, limits, supervisorGraceSeconds, now, onError });
   const endedJobs = createEndedJobs(join(directory, '.ended'), now);
   let lastExpected: ReadonlyMap<string, string> | undefined;
@@ -123,7 +122,6 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
 
     observe: (expected, signal) =>
       mapErrors(signal, async () => {
-        lastError = null;
         if (expected !== lastExpected) {
           // Unknown jobs are expected only of a database that was restored, and of one that has not stored their ends yet.
           expectedEnds = await endedJobs.find([...expected.keys()].filter((jobId) => list.get(jobId) === undefined));
@@ -151,18 +149,6 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
           await list.forget(jobId);
           expectedEnds.delete(jobId);
         }
-      }),
-
-    health: (signal) =>
-      mapErrors(signal, async () => {
-        try {
-          await writeFile(join(directory, '.health'), `${now()}\n`);
-        } catch (error) {
-          return { ok: false, detail: `its folder is not writable (${errnoCode(error)})` };
-        }
-        const counts = `${list.running.size} running, ${list.queued.size()} queued`;
-        const detail = `${scheduler.coresInUse()} of ${cores} cores in use, ${counts}`;
-        return { ok: true, detail: lastError === null ? detail : `${detail}; last error: ${lastError}` };
       }),
 
     onChange: (listener) => {

@@ -22,7 +22,7 @@ export const localEngine: EngineDefinition<LocalSettings, LocalSandbox> = {
 
   resolveIsolation: resolveLocalIsolation,
 
-  createBackend({ name, system, dataFolder, workspaceFolder, isolation, protectedFiles }) {
+  createBackend({ name, system, dataFolder, workspaceFolder, isolation, protectedFiles, onError }) {
     const { memoryMb, outputKb, killGraceSeconds, cores = availableParallelism() } = system.engine;
     const { sandbox, account } = isolation;
     const directory = join(dataFolder, 'engines', name);
@@ -34,6 +34,7 @@ export const localEngine: EngineDefinition<LocalSettings, LocalSandbox> = {
       outputKb,
       killGraceSeconds,
       supervisor,
+      onError,
       ...(sandbox ? { sandbox } : {}),
       ...(account ? { account } : {}),
     };

@@ -12,28 +12,21 @@ export function createJobQueue<T extends OwnedJob>() {
   const queues = new Map<string, Set<T>>();
   const lastTurns = new Map<string, number>();
   let turn = 0;
-  let size = 0;
 
   return {
     add(job: T): void {
       const owner = ownerOf(job);
-      const jobs = queues.get(owner) ?? new Set();
-      if (jobs.has(job)) return;
-      queues.set(owner, jobs.add(job));
-      size++;
+      queues.set(owner, (queues.get(owner) ?? new Set()).add(job));
     },
 
     delete(job: T): void {
       const owner = ownerOf(job);
       const jobs = queues.get(owner);
-      if (jobs === undefined || !jobs.delete(job)) return;
-      if (jobs.size === 0) queues.delete(owner);
-      size--;
+      jobs?.delete(job);
+      if (jobs?.size === 0) queues.delete(owner);
     },
 
     has: (job: T) => queues.get(ownerOf(job))?.has(job) ?? false,
-
-    size: () => size,
 
     /** Records that the owner of this job had a turn just now. */
     recordTurn(job: T): void {

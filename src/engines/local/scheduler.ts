@@ -100,7 +100,6 @@ export function createScheduler(options: SchedulerOptions) {
         return list.all();
       });
     },
-    coresInUse,
     /** After this no job is started, and no work on the list is in progress. */
     async stop(): Promise<void> {
       isStopped = true;

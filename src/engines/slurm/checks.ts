@@ -3,7 +3,7 @@ import type { RunResult } from '../../shell/shell.ts';
 import { createRunCommand, lastErrorLine } from '../batch/run-command.ts';
 import type { DoctorContext } from '../definition.ts';
 import { siteArguments } from './sbatch.ts';
-import { parsePing, slurmVariables } from './scheduler.ts';
+import { slurmVariables } from './scheduler.ts';
 import type { SlurmSettings, SlurmSite } from './schema.ts';
 
 const requiredCommands = ['sbatch', 'squeue', 'scontrol', 'scancel'];
@@ -89,11 +89,16 @@ async function checkController({ check, run }: Tools): Promise<boolean> {
   );
 }
 
-/** Returns which controller is up, or throws that none is. */
-function requireController(ping: RunResult): string {
-  const { ok, detail } = parsePing(ping);
-  if (!ok) throw new Error(detail);
-  return detail;
+/**
+ * Returns which controller is up, or throws that none is. There is a line for each, such as `Slurmctld(primary) at head1 is UP`, and
+ * one that is up is enough.
+ */
+export function requireController(ping: RunResult): string {
+  const controllers = [...ping.stdout.matchAll(/^Slurmctld\((\w+)\) at (\S+) is (UP|DOWN)/gm)];
+  const up = controllers.find(([, , , state]) => state === 'UP');
+  if (up !== undefined) return `slurmctld on ${up[2]} (${up[1]}) is up`;
+  const hosts = controllers.map(([, , host]) => host).join(', ');
+  throw new Error(hosts === '' ? lastErrorLine(ping) : `slurmctld on ${hosts} is down`);
 }
 
 /** `sack`: the socket of auth/slurm. */

@@ -1,14 +1,7 @@
 import { chunks } from '../../domain/chunks.ts';
 import type { RunResult } from '../../shell/shell.ts';
-import {
-  type CommandVariables,
-  lastErrorLine,
-  type RunCommand,
-  requireOutput,
-  unavailableError,
-} from '../batch/run-command.ts';
+import { type CommandVariables, type RunCommand, requireOutput, unavailableError } from '../batch/run-command.ts';
 import type { BatchScheduler, UnlistedJob } from '../batch/scheduler.ts';
-import type { EngineHealth } from '../engine.ts';
 import { toObservation } from './observation.ts';
 import { type Accounting, parseSacct, sacctCommand } from './sacct.ts';
 import { parseSubmittedJobId, sbatchCommand } from './sbatch.ts';
@@ -74,7 +67,6 @@ export function createSlurmScheduler(run: RunCommand, accounting: Accounting, no
             return jobs.flatMap((job) => toObservation(job, now()) ?? []);
           },
     findForgotten,
-    health: async (signal) => parsePing(await run({ argv: ['scontrol', 'ping'] }, signal)),
   };
 }
 
@@ -86,15 +78,6 @@ function requireSuccessUnlessFinished(program: string, result: RunResult): void 
   const isFinished = (line: string) => /already complet|already finished|invalid job id/i.test(line);
   const isHarmless = result.code !== null && result.stderr.trim().split('\n').every(isFinished);
   if (!isHarmless) throw unavailableError(program, result);
-}
-
-/** Parses one line for each controller, such as `Slurmctld(primary) at head1 is UP`. One controller that is up is enough. */
-export function parsePing(result: RunResult): EngineHealth {
-  const controllers = [...result.stdout.matchAll(/^Slurmctld\((\w+)\) at (\S+) is (UP|DOWN)/gm)];
-  const up = controllers.find(([, , , state]) => state === 'UP');
-  if (up !== undefined) return { ok: true, detail: `slurmctld on ${up[2]} (${up[1]}) is up` };
-  const hosts = controllers.map(([, , host]) => host).join(', ');
-  return { ok: false, detail: hosts === '' ? lastErrorLine(result) : `slurmctld on ${hosts} is down` };
 }
 
 /**

@@ -22,6 +22,8 @@ export interface LocalHarness extends EngineHarness {
   /** The test's folder, which contains the workspaces. */
   root: string;
   options: LocalEngineOptions;
+  /** Errors that the engine has reported. */
+  errors: string[];
   recordOf(job: EngineJob): string;
 }
 
@@ -46,8 +48,10 @@ export async function localHarness(
       reporting++;
     },
   };
+  const errors: string[] = [];
   const options = {
     directory,
+    onError: (message: string) => void errors.push(message),
     cores: 4,
     memoryMb: 1000,
     outputKb: 1000,
@@ -62,6 +66,7 @@ export async function localHarness(
   return {
     root,
     options,
+    errors,
     get engine() {
       return engine;
     },

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
+import { requireController } from '../../../src/engines/slurm/checks.ts';
 import { toObservation } from '../../../src/engines/slurm/observation.ts';
 import { parseSacct, sacctCommand } from '../../../src/engines/slurm/sacct.ts';
 import { parseSubmittedJobId } from '../../../src/engines/slurm/sbatch.ts';
-import { parsePing } from '../../../src/engines/slurm/scheduler.ts';
 import { parseElapsed } from '../../../src/engines/slurm/slurm-job.ts';
 import { parseSqueue } from '../../../src/engines/slurm/squeue.ts';
 import { quoteForBash } from '../../../src/shell/quote.ts';
@@ -299,13 +299,13 @@ describe('parseSubmittedJobId', () => {
   });
 });
 
-test('parsePing reports the first controller that is up', () => {
-  const ping = (stdout: string, code = 0) => parsePing({ code, stdout, stderr: '' });
-  assert.deepEqual(ping('Slurmctld(primary) at vm is UP\n'), { ok: true, detail: 'slurmctld on vm (primary) is up' });
+test('requireController reports the first controller that is up', () => {
+  const ping = (stdout: string, code = 0) => requireController({ code, stdout, stderr: '' });
+  assert.equal(ping('Slurmctld(primary) at vm is UP\n'), 'slurmctld on vm (primary) is up');
   const backup = 'Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP\n';
-  assert.deepEqual(ping(backup), { ok: true, detail: 'slurmctld on b (backup) is up' });
-  assert.deepEqual(ping('Slurmctld(primary) at a is DOWN\n', 1), { ok: false, detail: 'slurmctld on a is down' });
-  assert.deepEqual(ping('', 1), { ok: false, detail: 'exit code 1' });
+  assert.equal(ping(backup), 'slurmctld on b (backup) is up');
+  assert.throws(() => ping('Slurmctld(primary) at a is DOWN\n', 1), { message: 'slurmctld on a is down' });
+  assert.throws(() => ping('', 1), { message: 'exit code 1' });
 });
 
 test('quoteForBash keeps every character, on one line', () => {

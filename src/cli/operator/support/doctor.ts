@@ -103,8 +103,16 @@ async function checkSystem(
   const { ssh } = settings.engine;
   const needsDataFolder = scheduler !== undefined && ssh === undefined;
   const dataFolder = needsDataFolder ? resolve(config.data) : folder;
-  const options = { settings, dataFolder, isolation, protectedFiles: [], startProcess: createSpawnClient() };
-  const backend = createSystemBackend(name, options, { increment: () => undefined, observe: () => undefined }, null);
+  const ignore = () => undefined;
+  const options = {
+    settings,
+    dataFolder,
+    isolation,
+    protectedFiles: [],
+    startProcess: createSpawnClient(),
+    onError: ignore,
+  };
+  const backend = createSystemBackend(name, options, { increment: ignore, observe: ignore }, null);
   const { shell, workspaces, siteOptions } = backend;
   const engine = backend.createEngine();
   try {
